@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"github.com/cespare/xxhash/v2"
+	"golang.org/x/net/html/atom"
 )
 
 // tally counts blocks. It only grows while a page is read, so the blocks between two points of the page are the
@@ -47,16 +48,19 @@ const (
 
 // blockCounter counts the blocks of a page: runs of text between the boundaries of elements that are not inline.
 type blockCounter struct {
-	tallies [countedParts]tally
-	beside  text       // the block that is being read, where it is not part of Meta.Text
-	begun   [parts]int // where the block that is being read begins in texts
-	before  [parts]int // where the block before it begins
-	zones   []zone
-	titles  int // <main> and <h1> so far
-	linked  int // bytes of the block that are in links
-	inLink  bool
-	inTitle bool // in an <h1>
-	masker  masker
+	tallies  [countedParts]tally
+	beside   text       // the block that is being read, where it is not part of Meta.Text
+	begun    [parts]int // where the block that is being read begins in texts
+	before   [parts]int // where the block before it begins
+	zones    []zone
+	titles   int // <main> and <h1> so far
+	headings int // <h1> to <h6> so far
+	linked   int // bytes of the block that are in links
+	inLink   bool
+	inTitle  bool // in an <h1>
+
+	inParagraph zoneID
+	masker      masker
 }
 
 // reset prepares for another page; buffers are kept.
@@ -70,15 +74,25 @@ func (c *blockCounter) reset() {
 
 // zone is a part of a page that an element holds.
 type zone struct {
-	kind     zoneKind
-	part     int // of those that are counted
-	from, to tally
-	titles   int // before it, and then in it
+	kind      zoneKind
+	part      int  // of those that are counted
+	inArticle bool // it is a part of one
+	isByID    bool // it is furniture by its id
+	from, to  tally
+	titles    int // before it, and then in it; so are headings
+	headings  int
 }
+
+func (z zone) tally() tally { return z.to.minus(z.from) }
 
 type zoneKind uint8
 
-const article zoneKind = iota // the outermost; others are a part of it
+const (
+	content zoneKind = iota // no zone
+	article                 // the outermost; others are a part of it
+	notice                  // furniture
+	menu                    // furniture, if it is mostly links
+)
 
 // maxZones limits the zones of a page; what follows is not told apart.
 const maxZones = 1 << 12
@@ -93,12 +107,26 @@ func (p *Parser) openZone(kind zoneKind) zoneID {
 	}
 	part := p.part()
 	p.zones = append(p.zones, zone{
-		kind:   kind,
-		part:   part,
-		from:   p.tallies[part],
-		titles: p.titles,
+		kind:      kind,
+		part:      part,
+		inArticle: p.region&inArticle != 0,
+		from:      p.tallies[part],
+		titles:    p.titles,
+		headings:  p.headings,
 	})
 	return zoneID(len(p.zones))
+}
+
+// heading takes note of the element that has just begun.
+func (p *Parser) heading() {
+	switch p.name {
+	case atom.H1:
+		p.inTitle = true
+		p.titles++
+		p.headings++
+	case atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		p.headings++
+	}
 }
 
 // zoneOf begins the zone of the element that has just begun, if it is one.
@@ -111,7 +139,39 @@ func (p *Parser) zoneOf(e *element) zoneID {
 	if isOutermostArticle {
 		return p.openZone(article)
 	}
-	return 0
+	return p.furnitureZone()
+}
+
+// furnitureZone begins the zone of furniture.
+func (p *Parser) furnitureZone() zoneID {
+	if p.region&(beside|inTemplate|inSVG) != 0 {
+		return 0 // it does not count anyway
+	}
+	kind, isByID := p.furniture()
+	if kind == content {
+		return 0
+	}
+	id := p.openZone(kind)
+	if id != 0 {
+		p.zones[id-1].isByID = isByID
+	}
+	return id
+}
+
+// paragraph begins or ends the zone of a paragraph or a list item, whose end tags may be omitted: the next element that
+// is not inline ends it, but for those that may be in one.
+func (p *Parser) paragraph(isStart bool) {
+	switch p.name {
+	case atom.Br, atom.Img, atom.Image:
+		return
+	}
+	if p.inParagraph != 0 {
+		p.closeZone(p.inParagraph)
+		p.inParagraph = 0
+	}
+	if isStart && (p.name == atom.P || p.name == atom.Li) {
+		p.inParagraph = p.furnitureZone()
+	}
 }
 
 func (c *blockCounter) closeZone(id zoneID) {
@@ -121,6 +181,7 @@ func (c *blockCounter) closeZone(id zoneID) {
 	z := &c.zones[id-1]
 	z.to = c.tallies[z.part]
 	z.titles = c.titles - z.titles
+	z.headings = c.headings - z.headings
 }
 
 // writeText adds text of the body, unless nobody sees it.
@@ -184,42 +245,51 @@ func words(block []byte) int {
 }
 
 // blockSum returns [Meta.Blocks]. What counts is <main>, else the articles if they are what the page is about, else
-// all that is content; where there is none, everything, and where there is nothing, title and description.
+// all that is content, without the furniture in it; where there is no content, everything, and where there is nothing,
+// title and description.
 func (p *Parser) blockSum() uint64 {
 	p.gap()
+	p.closeZone(p.inParagraph)
 	for _, open := range p.stack {
 		p.closeZone(open.zone)
 	}
-	counted := p.tallies[countedBeside]
-	switch articles := p.articles(); {
-	case p.tallies[countedMain].size > 0:
-		counted = p.tallies[countedMain]
-	case articles.size > 0:
-		counted = articles
-	case p.tallies[countedOther].size > 0:
-		counted = p.tallies[countedOther]
-	}
+	counted := p.counted()
 	if counted.size == 0 {
 		return max(p.texts[inHead].hash(), 1)
 	}
 	return cmp.Or(counted.sum, 1)
 }
 
+func (c *blockCounter) counted() tally {
+	main := c.tallies[countedMain]
+	if main.size > 0 {
+		return c.withoutFurniture(countedMain, main, false)
+	}
+	if articles := c.articles(); articles.size > 0 {
+		return c.withoutFurniture(countedOther, articles, true)
+	}
+	other := c.tallies[countedOther]
+	if other.size > 0 {
+		return c.withoutFurniture(countedOther, other, false)
+	}
+	return c.tallies[countedBeside]
+}
+
 // articles returns the tally of the articles, if they hold most of the text, or there is one, and it has the title.
 // An article can be less than the page's: a review, or a teaser
 // (https://html.spec.whatwg.org/multipage/sections.html#the-article-element).
-func (p *Parser) articles() tally {
+func (c *blockCounter) articles() tally {
 	var all tally
 	n, titles := 0, 0
-	for _, z := range p.zones {
+	for _, z := range c.zones {
 		if z.kind == article && z.part == countedOther {
-			all = all.plus(z.to.minus(z.from))
+			all = all.plus(z.tally())
 			titles += z.titles
 			n++
 		}
 	}
 	isPage := n == 1 && titles > 0
-	if !isPage && 2*all.size < p.tallies[countedOther].size {
+	if !isPage && 2*all.size < c.tallies[countedOther].size {
 		return tally{}
 	}
 	return all

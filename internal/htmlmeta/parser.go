@@ -201,10 +201,8 @@ func (p *Parser) startTag(is traits) {
 	}
 	if is&inline == 0 {
 		p.gap()
-	}
-	if p.name == atom.H1 {
-		p.inTitle = true
-		p.titles++
+		p.paragraph(true)
+		p.heading()
 	}
 	if is&tracked != 0 && !empty {
 		if opened := p.open(p.name, p.attribute("role")); opened != nil {
@@ -219,6 +217,7 @@ func (p *Parser) endTag(is traits) {
 	}
 	if is&inline == 0 {
 		p.gap()
+		p.paragraph(false)
 	}
 	switch p.name {
 	case atom.A:

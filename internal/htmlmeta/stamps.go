@@ -134,8 +134,12 @@ func (m *masker) mask(block, label []byte) []byte {
 	if len(block) > maxStamped || !hasDate(block) {
 		return block
 	}
+	isLabelled := len(label) > 0 && len(label) <= maxLabel && canHaveStamp(label)
+	if !isLabelled && !canHaveStamp(block) {
+		return block
+	}
 	m.begin()
-	if len(label) > 0 && len(label) <= maxLabel {
+	if isLabelled {
 		m.readLabel(label, block)
 	}
 	m.tokens = appendTokens(m.tokens[:0], block)

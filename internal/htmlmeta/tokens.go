@@ -3,6 +3,7 @@ package htmlmeta
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -47,12 +48,104 @@ func hasDate(block []byte) bool {
 	return false
 }
 
+// stampStarts are the beginnings of the words that begin stamps: a filter, as nearly all text with numbers has none.
+var stampStarts = newStarts()
+
+// starts is a set of hashes of 16 bits: fewer would let a word of each paragraph pass.
+type starts [1 << 16 / 64]uint64
+
+func (s *starts) add(hash uint32)      { s[hash/64] |= 1 << (hash % 64) }
+func (s *starts) has(hash uint32) bool { return s[hash/64]&(1<<(hash%64)) != 0 }
+
+func newStarts() *starts {
+	var all starts
+	for name, is := range stampWords {
+		if is&(lastWord|updateWord|generateWord|copyrightWord) == 0 {
+			continue
+		}
+		for _, form := range []string{name, strings.ToUpper(name), titleCase(name)} {
+			all.add(startOf([]byte(form)))
+		}
+	}
+	for _, phrase := range append(chinesePhrases, updateSign) {
+		all.add(startOf([]byte(phrase)))
+	}
+	return &all
+}
+
+func titleCase(word string) string {
+	first, n := utf8.DecodeRuneInString(word)
+	return string(unicode.ToTitle(first)) + word[n:]
+}
+
+// startOf returns a hash of the beginning of a word, without the case of the letters of ASCII: eight bytes of it, as
+// "late" is not enough to tell "latest" from "later". Of Chinese, which does not divide words, it is two characters.
+func startOf(s []byte) uint32 {
+	n := 8
+	if s[0] >= 0xE0 {
+		n = 6
+	}
+	h := uint32(0)
+	for _, c := range s[:min(len(s), n)] {
+		switch {
+		case c >= utf8.RuneSelf:
+		case isLetter(c):
+			c |= 0x20
+		default:
+			return h >> 16
+		}
+		h = (h + uint32(c)) * 0x9E3779B1
+	}
+	return h >> 16
+}
+
+// canHaveStamp reports whether a word or sign of a block can begin a stamp.
+func canHaveStamp(block []byte) bool {
+	isWord := false
+	for i, c := range block {
+		isLetter := isLetter(c)
+		isStart := !isWord && isLetter || c >= 0xC0
+		if isStart && stampStarts.has(startOf(block[i:])) {
+			return true
+		}
+		if (c == '(' || c >= 0xC0) && copyrightSignSize(block[i:]) > 0 {
+			return true
+		}
+		isWord = isLetter || c >= utf8.RuneSelf
+	}
+	return false
+}
+
+// copyrightSignSize returns the size of the copyright sign with which s begins; 0: it begins otherwise.
+func copyrightSignSize(s []byte) int {
+	switch s[0] {
+	case '(':
+		if len(s) >= 3 && s[1]|0x20 == 'c' && s[2] == ')' {
+			return len("(c)")
+		}
+	case "©"[0]:
+		if bytes.HasPrefix(s, []byte("©")) {
+			return len("©")
+		}
+	case "ⓒ"[0]:
+		if bytes.HasPrefix(s, []byte("ⓒ")) || bytes.HasPrefix(s, []byte("Ⓒ")) {
+			return len("ⓒ")
+		}
+	}
+	return 0
+}
+
 func isDigit(c byte) bool           { return '0' <= c && c <= '9' }
 func isNumberSeparator(c byte) bool { return c == '-' || c == '/' || c == '.' || c == ':' }
 
 // appendTokens appends the tokens of a block.
 func appendTokens(tokens []token, s []byte) []token {
 	for i := 0; i < len(s); {
+		if n := copyrightSignSize(s[i:]); n > 0 {
+			tokens = append(tokens, token{start: i, end: i + n, kind: copyrightSign})
+			i += n
+			continue
+		}
 		c, n := utf8.DecodeRune(s[i:])
 		switch {
 		case c < utf8.RuneSelf && isDigit(byte(c)):
@@ -60,11 +153,6 @@ func appendTokens(tokens []token, s []byte) []token {
 			tokens = append(tokens, t)
 			i = t.end
 			continue
-		case c == '©' || c == 'Ⓒ' || c == 'ⓒ':
-			tokens = append(tokens, token{start: i, end: i + n, kind: copyrightSign})
-		case c == '(' && len(s) >= i+3 && s[i+1]|0x20 == 'c' && s[i+2] == ')':
-			n = len("(c)")
-			tokens = append(tokens, token{start: i, end: i + n, kind: copyrightSign})
 		case unicode.IsLetter(c):
 			t := scanWord(s, i)
 			tokens = append(tokens, t)
@@ -251,13 +339,16 @@ func (t *token) classify(s []byte) {
 	t.is = stampWords[string(lower)]
 }
 
+// updateSign is the word for an update in Chinese and Japanese.
+const updateSign = "更新"
+
 func chineseKind(s []byte) tokenKind {
 	for _, phrase := range chinesePhrases {
 		if bytes.Contains(s, []byte(phrase)) {
 			return chinesePhrase
 		}
 	}
-	if bytes.HasPrefix(s, []byte("更新")) {
+	if bytes.HasPrefix(s, []byte(updateSign)) {
 		return chineseUpdate
 	}
 	return word
