@@ -38,12 +38,12 @@ func (t tally) plus(other tally) tally {
 	}
 }
 
-// counted are the parts of a page whose blocks are counted apart: as for [Meta.Text], and besides what is no content.
+// Blocks are counted apart in the parts whose text is, and beside them: what is no content.
 const (
-	countedMain = iota
-	countedOther
-	countedBeside
-	countedParts
+	countedMain   = inMainPart
+	countedOther  = inOtherPart
+	countedBeside = countedOther + 1
+	countedParts  = countedBeside + 1
 )
 
 // blockCounter counts the blocks of a page: runs of text between the boundaries of elements that are not inline.
@@ -61,11 +61,13 @@ type blockCounter struct {
 
 	inParagraph zoneID
 	masker      masker
+	cut         cut
 }
 
 // reset prepares for another page; buffers are kept.
 func (c *blockCounter) reset() {
 	*c = blockCounter{
+		cut:    cut{begin: -1},
 		beside: text{buf: c.beside.buf[:0]},
 		zones:  c.zones[:0],
 		masker: masker{tokens: c.masker.tokens[:0], masked: c.masker.masked[:0]},
@@ -230,12 +232,16 @@ func (p *Parser) partBeside() int {
 // countBlock counts a block; label is the one before it.
 func (p *Parser) countBlock(part int, block, label []byte) {
 	t := &p.tallies[part]
-	t.sum += xxhash.Sum64(p.masker.mask(block, label))
+	hash := xxhash.Sum64(p.masker.mask(block, label))
+	t.sum += hash
 	t.blocks++
 	t.words += words(block)
 	t.size += len(block)
 	t.linked += p.linked
 	p.linked = 0
+	if p.cut.isCut && part != countedBeside {
+		p.cut.consider(hash, p.cut.size-len(p.rest), &p.tallies)
+	}
 }
 
 // words returns about how many words there are in a block. Where no spaces divide them, one has four characters of
@@ -248,10 +254,15 @@ func words(block []byte) int {
 // all that is content, without the furniture in it; where there is no content, everything, and where there is nothing,
 // title and description.
 func (p *Parser) blockSum() uint64 {
-	p.gap()
+	if !p.cut.isCut {
+		p.gap()
+	}
 	p.closeZone(p.inParagraph)
 	for _, open := range p.stack {
 		p.closeZone(open.zone)
+	}
+	if p.cut.isCut {
+		p.endAtCut()
 	}
 	counted := p.counted()
 	if counted.size == 0 {

@@ -55,13 +55,15 @@ func NewParser(o Options) *Parser { return &Parser{options: o} }
 // Parse returns the metadata in body, as far as MaxBody, and in the header, whatever body is.
 func (p *Parser) Parse(body []byte, pg Page) Meta {
 	p.begin(pg)
-	if len(body) > MaxBody {
+	if len(body) >= MaxBody { // who fetches the body may cut it there
+		p.cut.isCut = true
 		body = body[:MaxBody]
 	}
 	if !p.meta.Unreadable {
 		contentType := pg.Header.Get("Content-Type")
 		p.xhtml = mediaType(contentType) == xhtml
 		p.rest = toUTF8(body, contentType)
+		p.cut.size = len(p.rest)
 		p.parse()
 		p.meta.Blocks = p.blockSum()
 	}
