@@ -286,7 +286,8 @@ func (c *blockCounter) counted() tally {
 	return c.tallies[countedBeside]
 }
 
-// articles returns the tally of the articles, if they hold most of the text, or there is one, and it has the title.
+// articles returns the tally of the articles, if they hold three quarters of the text, or there is one, and it has the
+// title.
 // An article can be less than the page's: a review, or a teaser
 // (https://html.spec.whatwg.org/multipage/sections.html#the-article-element).
 func (c *blockCounter) articles() tally {
@@ -300,7 +301,7 @@ func (c *blockCounter) articles() tally {
 		}
 	}
 	isPage := n == 1 && titles > 0
-	if !isPage && 2*all.size < c.tallies[countedOther].size {
+	if !isPage && 4*all.size < 3*c.tallies[countedOther].size {
 		return tally{}
 	}
 	return all

@@ -37,7 +37,7 @@ func TestBlocks(t *testing.T) {
 		{"its own header and aside", "x<article><header>a</header><aside>b</aside>c<nav>x</nav><footer>x</footer><h1>d</h1></article>x", "a|b|c|d"},
 		{"an article that holds most of the text", "<p>few<article>a b c d e f</article>", "a b c d e f"},
 		{"a review", "<h1>a</h1><p>the product, and what it is<article class=review>b</article>", "a|the product, and what it is|b"},
-		{"articles that hold most of the text", "few<article>one two</article>few<article>three four</article>", "one two|three four"},
+		{"articles that hold most of the text", "few<article>one two three</article>few<article>four five six</article>", "one two three|four five six"},
 		{"teasers", "the text of the front page<article>a</article><article>b</article>", "the text of the front page|a|b"},
 		{"an article within one", "few<article><h1>a</h1><article>b</article>c</article>few", "a|b|c"},
 		{"a teaser beside the content", "a<aside><article>x</article></aside>", "a"},

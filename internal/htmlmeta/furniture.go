@@ -52,6 +52,10 @@ const (
 	maxNoticeWords = 200
 	maxMenuShare   = 2 // and mostly links
 	minLeftShare   = 3 // if less than a third is left of a page, all of it counts
+
+	// So few words are furniture on the smallest pages, too: else a banner that comes to a page of some words would make
+	// its line of links content no more, another one on each page.
+	fewWords = 12
 )
 
 // furniture returns the kind of furniture that an element is by its class and id, or content.
@@ -153,13 +157,19 @@ func lowered(buf *[longestWord]byte, word []byte) []byte {
 func (z zone) isDropped(all tally) bool {
 	t := z.tally()
 	isSection := z.isByID && z.headings > 0
-	if z.titles > 0 || isSection || t.size*maxMenuShare > all.size {
+	if z.titles > 0 || isSection {
 		return false
 	}
-	if isMostlyLinks := 2*t.linked > t.size; isMostlyLinks {
-		return true
+	isMostlyLinks := 2*t.linked > t.size
+	isFew := t.words <= fewWords
+	switch {
+	case isMostlyLinks:
+		return isFew || t.size*maxMenuShare <= all.size
+	case z.kind == notice:
+		return isFew || t.size*maxNoticeShare <= all.size && t.words <= maxNoticeWords
+	default:
+		return false
 	}
-	return z.kind == notice && t.size*maxNoticeShare <= all.size && t.words <= maxNoticeWords
 }
 
 // withoutFurniture returns what is left of the tally of a part without furniture: of all of it, or of its articles.

@@ -59,10 +59,11 @@ func TestFurniture(t *testing.T) {
 		{"a header", text + "<div class=header>a</div>", counted[1:] + "|a"},
 		{"a banner with the title", "<div class=banner><h1>a</h1>b</div>" + text, "a|b" + counted},
 		{"around <main>", "<div class=nav><main>a</main></div>", "a"},
-		{"more than a quarter", "<p>" + prose + "<p class=banner>" + prose, prose + "|" + prose},
+		{"more than a quarter", text + "<p class=banner>" + prose + " " + prose, counted[1:] + "|" + prose + " " + prose},
+		{"a few words of a small page", "<p>" + prose + "<p class=banner>" + prose, prose},
 		{"more than 200 words", strings.Repeat(text, 30) + "<div class=footer>" + strings.Repeat("w ", 250) + "</div>",
 			strings.Repeat(counted, 30)[1:] + "|" + strings.TrimSpace(strings.Repeat("w ", 250))},
-		{"a menu of more than half", "<p>a<div class=menu><a href=a>" + prose + "</a></div>", "a|" + prose},
+		{"a menu of more than half", "<p>" + prose + "<div class=menu><a href=a>" + prose + " " + prose + "</a></div>", prose + "|" + prose + " " + prose},
 		{"less than a third is left", "<p>a b c d<div class=nav><a href=a>e f g h</a></div><div class=nav><a href=b>i j k l</a></div>" +
 			"<div class=nav><a href=c>m n o p</a></div>", "a b c d|e f g h|i j k l|m n o p"},
 		{"text only in footers", "<div class=footer>a</div><div class=copyright>b</div>", "a|b"},

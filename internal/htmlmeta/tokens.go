@@ -257,12 +257,14 @@ type numberGroups struct {
 	years   int // of four digits, 1900 to 2099
 	longest int // digits
 	colon   bool
+	last    int // digits of the last
 	slashes int
 	chinese bool
 }
 
 func (g *numberGroups) add(digits []byte) {
 	g.n++
+	g.last = len(digits)
 	g.longest = max(g.longest, len(digits))
 	isYear := len(digits) == 4 && (string(digits[:2]) == "19" || string(digits[:2]) == "20")
 	if isYear {
@@ -290,7 +292,7 @@ func (g *numberGroups) kind() tokenKind {
 		return number
 	case g.n == 1:
 		return otherNumber
-	case g.years == 1, g.colon, g.slashes == 2, g.chinese && g.n > 1:
+	case g.years == 1, g.colon && g.last >= 2, g.slashes == 2, g.chinese && g.n > 1:
 		return fullDate
 	default:
 		return version
@@ -304,8 +306,12 @@ func scanWord(s []byte, start int) token {
 	isASCII := true
 	for i < len(s) {
 		c, n := utf8.DecodeRune(s[i:])
-		if isASCII && (isDigit(s[i]) || t.kind == version && c == '.' && i+1 < len(s) && isDigit(s[i+1])) {
-			t.kind = version
+		isVersion := t.kind == version && c == '.' && i+1 < len(s) && isDigit(s[i+1])
+		if isASCII && i > start && (isDigit(s[i]) || isVersion) {
+			isV := i == start+1 && s[start]|0x20 == 'v'
+			if isV {
+				t.kind = version
+			}
 		} else if !unicode.IsLetter(c) && !unicode.IsMark(c) {
 			break
 		}
