@@ -250,9 +250,9 @@ func words(block []byte) int {
 	return max(bytes.Count(block, []byte(" "))+1, len(block)/12)
 }
 
-// blockSum returns [Meta.Blocks]. What counts is <main>, else the articles if they are what the page is about, else
-// all that is content, without the furniture in it; where there is no content, everything, and where there is nothing,
-// title and description.
+// blockSum returns [Meta.Blocks]. What counts is <main>, else the article that the page is about, else all that is
+// content, without the furniture in it; where there is no content, everything, and where there is nothing, title and
+// description.
 func (p *Parser) blockSum() uint64 {
 	if !p.cut.isCut {
 		p.gap()
@@ -276,8 +276,8 @@ func (c *blockCounter) counted() tally {
 	if main.size > 0 {
 		return c.withoutFurniture(countedMain, main, false)
 	}
-	if articles := c.articles(); articles.size > 0 {
-		return c.withoutFurniture(countedOther, articles, true)
+	if article := c.theArticle(); article.size > 0 {
+		return c.withoutFurniture(countedOther, article, true)
 	}
 	other := c.tallies[countedOther]
 	if other.size > 0 {
@@ -286,23 +286,23 @@ func (c *blockCounter) counted() tally {
 	return c.tallies[countedBeside]
 }
 
-// articles returns the tally of the articles, if they hold three quarters of the text, or there is one, and it has the
-// title.
-// An article can be less than the page's: a review, or a teaser
-// (https://html.spec.whatwg.org/multipage/sections.html#the-article-element).
-func (c *blockCounter) articles() tally {
-	var all tally
-	n, titles := 0, 0
+// theArticle returns the tally of the article that the page is about: the only one, if it has the title. Others may be
+// reviews or teasers (https://html.spec.whatwg.org/multipage/sections.html#the-article-element). That several hold most
+// of the text is no reason to leave out the rest: a new banner would change that on some pages, and date each of them.
+func (c *blockCounter) theArticle() tally {
+	var found zone
 	for _, z := range c.zones {
-		if z.kind == article && z.part == countedOther {
-			all = all.plus(z.tally())
-			titles += z.titles
-			n++
+		if z.kind != article || z.part != countedOther {
+			continue
 		}
+		isSecond := found.kind == article
+		if isSecond {
+			return tally{}
+		}
+		found = z
 	}
-	isPage := n == 1 && titles > 0
-	if !isPage && 4*all.size < 3*c.tallies[countedOther].size {
+	if found.titles == 0 {
 		return tally{}
 	}
-	return all
+	return found.tally()
 }

@@ -172,13 +172,13 @@ func (z zone) isDropped(all tally) bool {
 	}
 }
 
-// withoutFurniture returns what is left of the tally of a part without furniture: of all of it, or of its articles.
-func (c *blockCounter) withoutFurniture(part int, all tally, inArticles bool) tally {
+// withoutFurniture returns what is left of the tally of a part without furniture: of all of it, or of its article.
+func (c *blockCounter) withoutFurniture(part int, all tally, ofArticle bool) tally {
 	left := all
 	end := 0 // of the furniture that was dropped last
 	for _, z := range c.zones {
 		isInDropped := z.from.blocks < end
-		if z.kind == article || z.part != part || inArticles && !z.inArticle || isInDropped || !z.isDropped(all) {
+		if z.kind == article || z.part != part || ofArticle && !z.inArticle || isInDropped || !z.isDropped(all) {
 			continue
 		}
 		left = left.minus(z.tally())
