@@ -33,7 +33,7 @@ const module = "github.com/seed3295b519/caddy-sitemap"
 type bench struct {
 	files, small, manuals, linked, pages, sites, runs int
 	turn                                              time.Duration
-	work                                              string
+	work, docs                                        string
 	days, speed, year                                 int // of virtual time
 
 	mu      sync.Mutex
@@ -57,6 +57,7 @@ var families = []struct {
 	{"parts", (*bench).partRows},
 	{"freshness", (*bench).freshnessRows},
 	{"year", (*bench).yearRows},
+	{"docs", (*bench).docRows},
 }
 
 func main() {
@@ -75,9 +76,10 @@ func main() {
 	flag.IntVar(&b.days, "days", 1, "virtual days after those in which a site is learnt, for freshness; 0: only what takes minutes")
 	flag.IntVar(&b.speed, "speed", 200, "virtual seconds a second, for freshness over days")
 	flag.IntVar(&b.year, "year-days", 365, "days of the simulation of a year")
+	flag.StringVar(&b.docs, "docs", "", "folders of documentation, for docs, separated by commas; by default, what /usr/share/doc/*/html has")
 	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts,freshness,year")
+	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts,freshness,year,docs")
 	flag.Parse()
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {
