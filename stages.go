@@ -111,6 +111,9 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Routes:   digestOf(s.fetcher.routes, set.extract),
 		Batch:    r.batch.Unix(),
 	}
+	if confirmed := r.before.history.Confirmed; !confirmed.IsZero() {
+		p.Confirmed = confirmed.Unix()
+	}
 	if s.isFrontInScope() {
 		p.Front = r.front.response
 		p.FrontPath = r.front.path

@@ -48,7 +48,7 @@ func (b *bench) crawlRows(ctx context.Context) []*row {
 	edited := &row{what: of + "processor time of a refresh in which one page changed, over `find`", show: duration, reach: atMost(3)}
 	heap := &row{what: of + "live heap above an idle Caddy, a page", show: byteCount, reach: atMost(64)}
 	peak := &row{what: of + "peak memory above an idle Caddy, a page", show: byteCount, reach: atMost(256)}
-	disk := &row{what: of + "state on disk, documents included, a page", show: byteCount, reach: atMost(45)}
+	disk := &row{what: of + "state on disk, documents included, a page", show: byteCount, reach: atMost(50)}
 	restart := &row{what: of + "start after `kill -9` to the first 200", show: duration, reach: atMost(2)}
 	root := b.tree("tree", b.files, small)
 	idle := b.serve("idle", files(root, ""))

@@ -70,6 +70,10 @@ type Policy struct {
 	// Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages are due.
 	Settings, Routes uint64
 	Batch            int64 // in Unix seconds; 0: now
+
+	// Confirmed is when all candidates were read last, in Unix seconds: files that are others now have changed since. 0: it
+	// is not known.
+	Confirmed int64
 }
 
 // discovers reports whether links make records.

@@ -329,6 +329,29 @@ func TestSteadyFile(t *testing.T) {
 	}
 }
 
+// TestSeenUnchanged: a file was last seen unchanged when it was fetched, or when its version was read with those of all others.
+func TestSeenUnchanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		version   uint32
+		confirmed int64
+		want      int64
+	}{
+		"a file":                  {1, now - hour, now - hour},
+		"a file, not known":       {1, 0, now - 30*day},
+		"a file, fetched since":   {1, now - 31*day, now - 30*day},
+		"a file, of another time": {1, now + hour, now},
+		"another page":            {0, now - hour, now - 30*day},
+	} {
+		before := store.Record{Path: "/a", Version: test.version, First: 1, Text: 1, Blocks: 1, Status: 200, Fetched: now - 30*day}
+		rec := before
+		f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now, confirmed: test.confirmed}
+		text(&rec, &before, f)
+		if rec.Before != test.want {
+			t.Errorf("%s: got %d, want %d", name, rec.Before-now, test.want-now)
+		}
+	}
+}
+
 // TestTextThatDates: what differs from the text by which a file was last dated is one change, until that is dated. What does not
 // count for the date, or is not known yet, is none.
 func TestTextThatDates(t *testing.T) {

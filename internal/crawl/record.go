@@ -28,6 +28,8 @@ type fetched struct {
 	batch int64
 	now   int64
 
+	confirmed int64 // Policy.Confirmed
+
 	isLast bool // no other fetch will confirm it: see Options.Once
 }
 
@@ -182,6 +184,9 @@ func text(rec, before *store.Record, f *fetched) outcome {
 	if isOther && !isInDoubt && !awaitsDate(before) {
 		rec.FoundBy = before.Cause
 		rec.Before = before.Fetched
+		if isFile := rec.Version != 0 && !f.resp.Proxied; isFile {
+			rec.Before = max(before.Fetched, min(f.confirmed, f.now)) // until then, its version was the same
+		}
 		if before.Failing != 0 || before.Status != http.StatusOK {
 			rec.Before = 0 // the text was not seen then
 		}

@@ -282,7 +282,7 @@ func (d *dates) listed(rec *store.Record, text date) date {
 		return date{}
 	case isInDoubt && rec.Selected.Listed && (!hasList || rec.Declared != 0):
 		return before // until what has changed is confirmed
-	case isBelieved && d.waitsForBurst(rec):
+	case rec.Declared != 0 && isBelieved && d.waitsForBurst(rec):
 		return before
 	case rec.Declared != 0 && isBelieved:
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}

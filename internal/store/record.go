@@ -59,7 +59,7 @@ type Record struct {
 	Modified int64  `cbor:"20,keyasint,omitempty"`
 
 	// First is the batch in which the page's text was first read, Changed that in which it was last found changed,
-	// and Before the time of the fetch before that. A batch is named by the time of its start. Streak counts the
+	// and Before the time of the fetch before that, or when the file was last seen unchanged. A batch is named by the time of its start. Streak counts the
 	// fetches in a row that found a change.
 	First   int64 `cbor:"21,keyasint,omitempty"`
 	Changed int64 `cbor:"22,keyasint,omitempty"`
