@@ -52,6 +52,7 @@ func sample(ctx context.Context, o Options) (apart, beside []string, err error) 
 	errEnough := errors.New("enough")
 	o.Workers = 1
 	o.CleanURLs = false
+	o.Watcher = nil
 	last := ""
 	n := 0
 	_, err = Scan(ctx, o, func(p page.Page) error {

@@ -64,6 +64,9 @@ type Options struct {
 	// Workers is the number of goroutines that scan. 1 or less: only the calling one.
 	Workers int
 
+	// Watcher is to tell of changes after the scan. Nil: nothing does.
+	Watcher *Watcher
+
 	// Now is the present: a modification time after it, or before 1981, counts as unknown.
 	Now time.Time
 }
@@ -152,5 +155,6 @@ func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, e
 	if err == nil {
 		err = s.run(max(o.Workers-1, 0), yield)
 	}
+	s.watch.end(ctx, err)
 	return s.stats(), err
 }

@@ -19,6 +19,7 @@ type entry struct {
 	time             uint32  // as page.Page.FileTime: see believed
 	version          uint32
 	isFolder, isLink bool
+	leaves           bool // a link to what the scan does not find by another path
 }
 
 // reader reads folders, one at a time, for one goroutine. Its buffers are used again for the next.
@@ -63,11 +64,20 @@ func (r *reader) collect(f *folder) error {
 	if r.s.rules.clean {
 		r.others = make(map[string]bool)
 	}
+	isRoot := f.parent == nil
+	at := join(r.s.root, f.rel)
+	// Before it is read: what changes afterwards is told.
+	unwatched := r.s.watch.add(at, isRoot, f.linked || isRoot)
 	var err error
-	f.id, err = r.h.open(join(r.s.root, f.rel), f.linked || f.parent == nil)
+	f.id, err = r.h.open(at, f.linked || isRoot)
 	if err != nil {
 		return err
 	}
+	var device uint64
+	if !isRoot {
+		device = f.parent.id.dev
+	}
+	r.s.watch.opened(at, f.id, device, unwatched)
 	if f.linked && f.id == (fileID{}) {
 		f.why = unknownTarget // it may lead anywhere, back to here too
 		return nil
@@ -188,6 +198,9 @@ func (r *reader) followLinks() error {
 			if why == vanished {
 				why = dangling
 			}
+			if !isAsset(e.name) { // where its target will be, nothing tells
+				r.s.refuseLink(r.f, e.name)
+			}
 			r.leaveOut(why, r.f, e.name)
 		case !r.in.mode.IsDir():
 			r.addFile(e.name, r.in.mode, e)
@@ -206,10 +219,12 @@ func (r *reader) followLinks() error {
 func (r *reader) resolve(name string, e *entry) string {
 	e.time = believed(r.in.time, r.s.now)
 	e.version = r.in.version
-	if r.f.parent == nil && slices.Contains(r.s.rules.index, name) {
+	isFront := r.f.parent == nil && slices.Contains(r.s.rules.index, name)
+	e.leaves = !r.s.finds(r.f.rel, name, false)
+	if isFront {
 		return listed
 	}
-	if r.s.finds(r.f.rel, name, false) {
+	if !e.leaves {
 		return duplicate
 	}
 	e.identify(r.in.id)

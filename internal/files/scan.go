@@ -50,6 +50,7 @@ type scan struct {
 	disk      string // path for the operating system; "": there is none
 	realRoot  string // disk without links; "": not known
 	limit     int    // bytes of entries that may be read ahead
+	watch     *pass  // nil: nothing is watched
 
 	readers []*reader // the emitter's first
 	pages   int
@@ -84,6 +85,7 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 		}
 	}
 	s.rules = newRules(o, abs)
+	s.watch = o.Watcher.begin(&o, s.watchable())
 	return s, nil
 }
 
@@ -92,6 +94,14 @@ func (s *scan) addReader() *reader {
 	r := &reader{s: s, h: s.newHandle(), leftOut: make(map[string]int)}
 	s.readers = append(s.readers, r)
 	return r
+}
+
+// watchable returns the root if the operating system can tell of changes; "": it cannot.
+func (s *scan) watchable() string {
+	if s.root != s.disk {
+		return ""
+	}
+	return s.disk
 }
 
 func (s *scan) readFS(fsys fs.FS, root string) {
@@ -195,6 +205,10 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 			if e.id != nil {
 				s.seen[*e.id] = true
 			}
+			if e.leaves {
+				s.refuseLink(f, e.name)
+			}
+			s.watch.yielded(f.place.url+e.key, e.version)
 			err = yield(page.Page{Path: f.place.url + e.key, FileTime: int64(e.time), Version: e.version})
 		}
 		if err != nil {
@@ -235,12 +249,21 @@ func (s *scan) reach(p *folder) (*folder, error) {
 		return nil, nil
 	}
 	if f.linked {
+		s.refuseLink(f, "")
 		s.seen[f.id] = true
 		s.mu.Lock()
 		s.offer(f) // only now is it sure that its sub-folders are wanted
 		s.mu.Unlock()
 	}
 	return f, nil
+}
+
+// refuseLink notes that the entry of f with a name, or f itself, is a link, or reached through one, to where not all is
+// watched.
+func (s *scan) refuseLink(f *folder, name string) {
+	if !s.watch.isOff() {
+		s.watch.refuse(fmt.Sprintf("%s is reached through a symbolic link that leads elsewhere", join(s.pathOf(f), name)))
+	}
 }
 
 // offer queues f if it has sub-folders that no reader has taken. Under mu.
