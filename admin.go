@@ -244,6 +244,8 @@ type siteStatus struct {
 	Refreshing  *stage         `json:"refreshing,omitempty"`   // nil: no refresh is under way
 	LastRefresh *report.Report `json:"last_refresh,omitempty"` // nil: none has ended
 
+	Watched []watchedRoot `json:"watched,omitempty"` // roots of the sources
+
 	Fetching *refetching `json:"fetching,omitempty"` // what an operator wants fetched again; nil: this request wants nothing
 
 	Storage *fleet.Status `json:"storage,omitempty"` // nil: it is not shared
@@ -273,6 +275,7 @@ func (s *site) status() siteStatus {
 	st.NextRefresh = toSecond(s.schedule.Due())
 	st.LastRefresh = served.report
 	st.Refreshing = s.stage.Load()
+	st.Watched = s.watched()
 	if snapshot := served.snapshot; snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)

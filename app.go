@@ -372,6 +372,9 @@ func (a *App) run(s *site) {
 	a.group.Go(s.refreshWhenDue)
 	a.group.Go(s.runAnnouncements)
 	a.group.Go(s.pollFleet)
+	for _, w := range s.watchers {
+		a.group.Go(func() { s.watchFiles(w) })
+	}
 }
 
 // siteOf returns the site that a request to a handler is for. The error is errNoHost or one of site's.

@@ -71,6 +71,21 @@ func TestDue(t *testing.T) {
 		{"many sites share a rate", time.Second, prospects{serves: true, probes: time.Hour}, time.Hour},
 		{"many sites share a rate, and the interval is given", time.Second, prospects{serves: true, isGiven: true, probes: time.Hour}, time.Minute},
 
+		{"every change is told", time.Second, prospects{serves: true, rests: true}, time.Hour},
+		{"every change is told, of a costly refresh", time.Second, prospects{serves: true, rests: true, cost: 4 * time.Minute}, 80 * time.Minute},
+		{"every change is told, and the interval is given", time.Second, prospects{serves: true, rests: true, isGiven: true}, time.Minute},
+		{"every change is told, and pages are left", time.Second, prospects{serves: true, rests: true, isLeft: true}, time.Second + soon},
+		{"every change is told, and a page is due", time.Second, prospects{serves: true, rests: true, next: at(10 * time.Minute)}, 10 * time.Minute},
+		{"every change is told, and a list is left", time.Second, prospects{serves: true, rests: true, listLeft: true, nextList: at(10 * time.Minute)}, 10 * time.Minute},
+		{"every change is told, and the clock was set back", -3 * time.Hour, prospects{serves: true, rests: true}, -2 * time.Hour},
+		{"a file has changed", 10 * time.Second, prospects{serves: true, isChanged: true, cost: time.Second / 2}, 10 * time.Second},
+		{"a file has changed soon", time.Second, prospects{serves: true, isChanged: true, cost: time.Second / 2}, 10 * time.Second},
+		{"a file has changed, and the interval is given", time.Second, prospects{serves: true, isChanged: true, isGiven: true, cost: time.Second / 2}, 10 * time.Second},
+		{"a file has changed, and costs more than the interval that is given", time.Second, prospects{serves: true, isChanged: true, isGiven: true, cost: time.Minute}, time.Minute},
+		{"a file has changed after a rest", 50 * time.Minute, prospects{serves: true, isChanged: true, cost: 2 * time.Minute}, 50 * time.Minute},
+		{"a file has changed, and the clock was set back", -time.Hour, prospects{serves: true, isChanged: true, cost: time.Second}, 20*time.Second - time.Hour},
+		{"a file has changed, and it failed", time.Second, prospects{serves: true, isChanged: true, failed: true}, time.Second},
+
 		{"a list is left", time.Second, prospects{serves: true, listLeft: true}, time.Second + soon},
 		{"a list is left, later", time.Second, prospects{serves: true, listLeft: true, nextList: at(30 * time.Second)}, 30 * time.Second},
 		{"a list is left, for long", time.Second, prospects{serves: true, listLeft: true, nextList: at(time.Hour)}, time.Minute},
@@ -84,11 +99,13 @@ func TestDue(t *testing.T) {
 		{"dates are due, and it failed", time.Second, prospects{serves: true, failed: true, datesDue: at(30 * time.Second)}, time.Minute},
 
 		{"planned", time.Second, prospects{serves: true, planned: at(time.Second + 59*time.Second)}, time.Minute},
+		{"planned, and a file has changed", time.Second, prospects{serves: true, isChanged: true, planned: at(time.Minute)}, time.Second},
 		{"planned, and past", time.Hour, prospects{serves: true, planned: at(time.Minute)}, time.Minute},
 		{"planned with a longer interval", time.Second, prospects{serves: true, planned: at(time.Hour)}, time.Second + time.Minute},
 		{"planned, and the clock was set back by years", -years, prospects{serves: true, planned: at(time.Minute)}, time.Minute - years},
 		{"planned, and what the refresh before left does not count", time.Second, prospects{failed: true, listLeft: true, planned: at(time.Minute)}, time.Minute},
 
+		{"another process refreshes it, and a file has changed", time.Second, prospects{serves: true, isChanged: true, shared: true, sharedDue: at(time.Hour)}, time.Hour},
 		{"another process refreshes it", time.Second, prospects{serves: true, shared: true, sharedDue: at(time.Hour)}, time.Hour},
 		{"this one of several is to", time.Second, prospects{serves: true, shared: true, sharedDue: at(time.Second - 1), next: at(30 * time.Second)}, time.Second - 1},
 		{"another one does so", time.Second, prospects{serves: true, shared: true, isFollowed: true, sharedDue: at(time.Second)}, time.Second + retryEmpty},
@@ -152,6 +169,9 @@ func (p *prospects) paid(at time.Time) time.Time {
 // asUsual is an interval, or twenty times the cost, after the last refresh began, or after now if that is earlier.
 func asUsual(p *prospects) time.Time {
 	pause := p.interval
+	if !p.isGiven && p.rests {
+		pause = time.Hour
+	}
 	if !p.isGiven && 20*p.cost > pause {
 		pause = 20 * p.cost
 	}
@@ -173,6 +193,7 @@ var occasions = []occasion{
 		}},
 	{"dates are due", func(p *prospects) bool { return hasEnded(p) && !p.datesDue.IsZero() },
 		func(p *prospects) time.Time { return p.after(p.paid(p.datesDue), 200*time.Millisecond) }},
+	{"a file has changed", func(p *prospects) bool { return p.isChanged }, func(p *prospects) time.Time { return p.paid(time.Time{}) }},
 	{"a list is left", func(p *prospects) bool { return hasEnded(p) && p.listLeft },
 		func(p *prospects) time.Time { return p.after(p.nextList, 200*time.Millisecond) }},
 }
@@ -193,11 +214,11 @@ func allProspects() iter.Seq[prospects] {
 	nexts := []time.Duration{-years, -time.Hour, 0, 1, soon - 1, soon + 1, retryEmpty - 1, retryEmpty + 1, interval - 1, interval + 1, years}
 	lists := []time.Duration{-time.Hour, soon - 1, soon + 1, retryEmpty - 1, interval + 1}
 	return func(yield func(prospects) bool) {
-		for bits := range 1 << 6 {
+		for bits := range 1 << 8 {
 			is := func(i int) bool { return bits>>i&1 != 0 }
 			p := prospects{
 				now: batch, interval: interval,
-				isGiven: is(0), failed: is(1), serves: is(2), closed: is(3), isLeft: is(4), listLeft: is(5),
+				isGiven: is(0), failed: is(1), serves: is(2), closed: is(3), isLeft: is(4), listLeft: is(5), rests: is(6), isChanged: is(7),
 			}
 			for _, age := range ages {
 				p.begun = p.now.Add(-age)
@@ -254,6 +275,9 @@ func TestOccasions(t *testing.T) {
 		want = p.planned
 		if most := p.now.Add(p.interval); want.After(most) {
 			want = most
+		}
+		if p.isChanged {
+			want = p.now
 		}
 		if got := due(p); !got.Equal(want) {
 			t.Fatalf("planned: %+v: got %s, want %s", p, got.Sub(p.now), want.Sub(p.now))

@@ -157,7 +157,7 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		w.Header().Set("Allow", "GET, HEAD")
 		return http.StatusMethodNotAllowed, caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
-	return writeDocument(w, r, d, want.form, s.schedule.Due().Sub(s.app.now())), nil
+	return writeDocument(w, r, d, want.form, s.fresh()), nil
 }
 
 // hasOwnStylesheet reports whether the site had a stylesheet of its own at the path of ours when it was last probed: ours,

@@ -318,6 +318,8 @@ type prospects struct {
 	shared     bool          // other processes refresh the site, too:
 	sharedDue  time.Time     // when this one is to,
 	isFollowed bool          // and it has just left that to another one
+	rests      bool          // every change is told: refreshes need not look for any
+	isChanged  bool          // one was, since the last refresh began
 	listLeft   bool          // a document of the site's own sitemaps was not read yet
 	nextList   time.Time     // when it may be fetched
 }
@@ -337,29 +339,38 @@ func due(p prospects) time.Time {
 		return p.sharedDue
 	}
 	if !p.planned.IsZero() {
+		if p.isChanged {
+			return p.now
+		}
 		// The interval may be another one now, or the clock was set back.
 		return p.now.Add(min(p.planned.Sub(p.now), p.interval))
 	}
 	interval := p.interval
 	if !p.isGiven {
 		interval = max(interval, shareOfTime*p.cost, p.probes)
+		if p.rests {
+			interval = max(interval, restFor)
+		}
 	}
+	// By then, the last refresh has taken no more than its share of the time.
+	spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
 	pause := p.begun.Add(interval).Sub(p.now)
 	pause = min(pause, interval) // it is longer where the clock was set back meanwhile
 	next := p.next.Sub(p.now)
-	// So long refreshing has had its share of the time.
-	spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
 	switch {
 	case !p.serves && (p.failed || p.closed):
 		pause = min(pause, retryEmpty) // an application may start with the server
 	case p.failed: // it has not found out what is left
 	case p.isLeft:
 		pause = min(pause, max(soon, next))
-	case next > 0:
+	case next > 0: // yet not so soon that refreshing takes more than its share of the time
 		pause = min(pause, max(next, spared))
 	}
 	if !p.failed && !p.datesDue.IsZero() {
 		pause = min(pause, max(p.datesDue.Sub(p.now), soon, spared))
+	}
+	if p.isChanged {
+		pause = min(pause, spared)
 	}
 	if p.hasRefetch {
 		pause = min(pause, retryRefetch)
@@ -393,7 +404,9 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
 		next:     time.Unix(out.Crawled.Next, 0),
 		datesDue: out.DatesDue,
+		rests:    s.rests(out),
 	}
+	p.isChanged = s.isChanged(begun)
 	hasBegun := out.Result != outcome.Failed && out.Result != outcome.Followed && out.Result != outcome.Later
 	p.hasRefetch = !hasBegun && s.state.refetch.Load() != nil
 	if own := s.own.Load(); own != nil && own.unread > 0 {
@@ -415,7 +428,12 @@ func (s *site) probesTake(probed *probeResult) time.Duration {
 
 // conclude plans the next refresh after one that has ended.
 func (s *site) conclude(out *report.Refresh, begun time.Time) {
+	// What is told meanwhile is known either here or to who plans next.
+	s.planning.Lock()
+	defer s.planning.Unlock()
 	p := s.prospects(out, begun)
+	s.prospected = &p
+	s.resting.Store(p.rests && !p.isGiven)
 	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
 	isCommitted := out.Result != outcome.Alias && out.Result != outcome.Superseded
 	if member := s.state.fleet; member != nil && isCommitted && !member.IsEmpty() {
@@ -452,6 +470,9 @@ func (s *site) refreshWhenDue() {
 func (s *site) run() {
 	demanded := s.schedule.Begin()
 	begun := s.app.now()
+	s.planning.Lock()
+	s.prospected = nil
+	s.planning.Unlock()
 	s.plan(prospects{now: begun, begun: begun, interval: s.handler.settings.interval, serves: true}) // until it is known better
 	// When the site is stopped, the refresh has a moment to commit what it has found.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
@@ -473,6 +494,7 @@ func (s *site) run() {
 		s.setReady()
 	}
 	s.checkSetup()
+	s.logWatched()
 	s.conclude(&out, begun)
 	s.schedule.End()
 	if s.onDemand {

@@ -227,6 +227,11 @@ type site struct {
 	state    *siteState // outlives the configuration
 	private  bool       // visitors need a client certificate
 
+	watchers   []watcher
+	resting    atomic.Bool // every change is told: see rests
+	planning   sync.Mutex  // of what follows, and while the next refresh is planned by it
+	prospected *prospects  // of the last refresh; nil: one is under way, or none was
+
 	counted int                         // visited paths at the last countUnlinked; only the refresh uses it
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
@@ -276,6 +281,7 @@ func newSite(a *App, i identity) *site {
 		Once:    a.building != nil,
 	})
 
+	s.watchers = s.newWatchers()
 	s.schedule = schedule.New(a.now())
 	served := s.published()
 	if served.snapshot == nil {
@@ -286,7 +292,9 @@ func newSite(a *App, i identity) *site {
 	if next := served.next; !next.due.IsZero() && next.digest == s.fetcher.digest() {
 		s.probed.Store(served.probed)
 		s.setProbed()
-		s.plan(prospects{now: a.now(), planned: next.due, interval: h.settings.interval})
+		p := prospects{now: a.now(), planned: next.due, interval: h.settings.interval}
+		s.prospected = &p
+		s.plan(p)
 	}
 	return s
 }
@@ -295,6 +303,9 @@ func newSite(a *App, i identity) *site {
 func (s *site) drop() {
 	s.cancel()
 	s.setReady()
+	for _, w := range s.watchers {
+		w.Close()
+	}
 	_, _ = states.Delete(s.state.key)
 }
 

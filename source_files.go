@@ -138,6 +138,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	if err != nil {
 		return err
 	}
+	o.Watcher = r.watcher(s)
 	stats, err := files.Scan(ctx, o, yield)
 	for reason, n := range stats.LeftOut {
 		r.LeaveOut(reason, n)

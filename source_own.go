@@ -50,6 +50,8 @@ type ownSet struct {
 	unread    int                     // documents for which there was no time yet
 	proxied   bool                    // an upstream responded to a request for one
 
+	isElsewhere bool // some are no files of the sources
+
 	named   []string // URLs of the Sitemap lines of robots.txt, when it was fetched last
 	isNamed bool     // it was
 
@@ -232,6 +234,7 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 			}
 		}
 	}
+	own.isElsewhere = r.isElsewhere(own)
 	r.site.own.Store(own)
 	return own, nil
 }

@@ -53,6 +53,8 @@ type siteState struct {
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
 
+	watchers atomic.Pointer[[]watcher] // of the configuration that started last
+
 	queue  atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
 	queued *persist.File                  // queue as stored: one file whatever the settings are, so that the key of IndexNow stays
 	fleet  *fleet.Member                  // of the processes that share the site; nil: it is this one's alone

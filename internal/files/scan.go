@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -96,9 +97,10 @@ func (s *scan) addReader() *reader {
 	return r
 }
 
-// watchable returns the root if the operating system can tell of changes; "": it cannot.
+// watchable returns the root as the operating system may watch it; "": it is not read as such.
 func (s *scan) watchable() string {
-	if s.root != s.disk {
+	isLinux := runtime.GOOS == "linux" // others say themselves that they do not watch
+	if isLinux && s.root != s.disk {
 		return ""
 	}
 	return s.disk

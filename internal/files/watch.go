@@ -58,7 +58,7 @@ type Watcher struct {
 	reason     string
 	in         *instance     // nil: nothing is watched
 	renewed    chan struct{} // closed when in is another one
-	isReleased bool          // Wait has to return because of Release
+	isReleased bool          // Wait has to return because of TakeOver
 	isClosed   bool          // scans do not watch any more
 	retry      time.Time     // until then, scans do not try to watch
 	untold     []string      // roots that are mistrusted
@@ -159,6 +159,7 @@ type instance struct {
 
 	mu      sync.Mutex
 	heard   bool // an event that counts came since the last look
+	changed bool // one came at all
 	stirred bool // an event came that may have changed anything
 }
 
@@ -171,6 +172,7 @@ func (in *instance) look() (heard bool) {
 			return
 		}
 		in.heard = in.counts(e)
+		in.changed = in.changed || in.heard
 		// A name that is no page's may be another link to a page, which changes that page's version.
 		in.stirred = in.stirred || in.heard || e.kind != altered
 	})
@@ -235,7 +237,7 @@ func (w *Watcher) Wait(ctx context.Context) bool {
 			}
 			continue
 		}
-		if in.wait(ctx, w.pace) && w.tell(in) {
+		if in.wait(ctx, w) && w.tell(in) {
 			return true
 		}
 	}
@@ -254,10 +256,31 @@ func (w *Watcher) tell(in *instance) bool {
 	return true
 }
 
-// wait waits until something has changed and was quiet since. False: ctx has ended, or the instance is closed.
-func (in *instance) wait(ctx context.Context, p pace) bool {
+// isWatching reports whether the Watcher still has the instance.
+func (w *Watcher) isWatching(in *instance) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.in == in
+}
+
+// hasChanged reports whether an event that counts came, also if another Watcher has looked.
+func (in *instance) hasChanged() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.changed
+}
+
+// wait waits until something has changed and was quiet since. False: ctx has ended, or the Watcher has another instance.
+func (in *instance) wait(ctx context.Context, w *Watcher) bool {
 	defer context.AfterFunc(ctx, in.interrupt)()
+	p := w.pace
 	for {
+		if !w.isWatching(in) {
+			return false
+		}
+		if in.hasChanged() {
+			return in.settle(ctx, p)
+		}
 		isOver, err := in.await(ctx, time.Now().Add(p.root))
 		switch {
 		case ctx.Err() != nil || errors.Is(err, os.ErrClosed):
@@ -271,10 +294,9 @@ func (in *instance) wait(ctx context.Context, p pace) bool {
 			continue
 		}
 		wait.Within(p.burst, ctx.Done())
-		if in.look() {
-			return in.settle(ctx, p)
+		if !in.look() {
+			wait.Within(p.quiet-p.burst, ctx.Done()) // a log that is written all the time is looked at as often
 		}
-		wait.Within(p.quiet-p.burst, ctx.Done()) // a log that is written all the time is looked at as often
 	}
 }
 
@@ -310,14 +332,26 @@ func idOf(path string) fileID {
 	return identity(fi)
 }
 
-// Release stops watching until the next scan. Wait returns, since changes are not told any more.
-func (w *Watcher) Release() {
+// TakeOver has the Watcher, which is new, go on with what another one watches and knows. That one watches nothing until
+// its next scan: its Wait returns, since changes are not told any more.
+func (w *Watcher) TakeOver(before *Watcher) {
+	before.mu.Lock()
+	defer before.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.in != nil {
-		w.isReleased = true
+	w.state = before.state
+	w.root = before.root
+	w.reason = before.reason
+	w.retry = before.retry
+	w.untold = slices.Clone(before.untold)
+	w.in = before.in
+	if before.in == nil {
+		return
 	}
-	w.replace(nil, Unwatched, "")
+	before.in = nil // so that it is not closed
+	before.isReleased = true
+	before.replace(nil, Unwatched, "")
+	w.in.interrupt()
 }
 
 // Close stops watching for good. Wait does not return because of it, but when its context ends.
@@ -326,16 +360,6 @@ func (w *Watcher) Close() {
 	defer w.mu.Unlock()
 	w.isClosed = true
 	w.replace(nil, Unwatched, "")
-}
-
-// Inherit has the Watcher mistrust the roots that another one does.
-func (w *Watcher) Inherit(before *Watcher) {
-	before.mu.Lock()
-	untold := slices.Clone(before.untold)
-	before.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.untold = untold
 }
 
 // replace puts an instance, or nil, in the place of the one before. Under mu.

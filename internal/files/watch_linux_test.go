@@ -366,9 +366,17 @@ func TestWatchWait(t *testing.T) {
 	}
 	<-told
 	w.scan()
-	w.w.Release()
+
+	// Another Watcher goes on with what was watched.
+	next := watchedAt(t, w.root)
+	next.w.budget = w.w.budget
+	defer next.w.Close()
+	next.w.TakeOver(w.w)
 	<-told
 	w.want(Unwatched, "")
+	next.want(Whole, "")
+	write(t, filepath.Join(w.root, "a.html"), "z")
+	next.waits()
 	w.scan()
 	w.want(Whole, "")
 	cancel()
@@ -461,7 +469,7 @@ func TestWatchUntold(t *testing.T) {
 	w.want(Mistrusted, "no event")
 
 	next := watchedAt(t, w.root)
-	next.w.Inherit(w.w)
+	next.w.TakeOver(w.w)
 	next.scan()
 	next.want(Mistrusted, "no event")
 	next.o.Root = outside

@@ -33,7 +33,7 @@ type pass struct {
 
 const (
 	reasonUntold  = "a scan found a change that no event told of"
-	reasonVirtual = "it is not on a file system of the operating system"
+	reasonVirtual = "it is not read through the operating system's own file system"
 )
 
 // begin returns a pass for a scan of the folder at a path, "" for one that is not the operating system's; nil: it is not to
