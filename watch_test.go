@@ -1,0 +1,134 @@
+package sitemap
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+)
+
+// watchedSite is a site whose pages are the files of a folder that is watched as a whole.
+func watchedSite(t *testing.T, sources ...input) *site {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("files are watched on Linux alone")
+	}
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a.html"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, nil)
+	b.handler.sources = append(sources, &SourceFiles{})
+	s := b.site("named.example")
+	s.serve(listing(1))
+	s.probed.Store(new(probeResult))
+	t.Cleanup(func() {
+		for _, w := range s.watchers {
+			w.Close()
+		}
+	})
+	for _, w := range s.watchers {
+		o := files.Options{Root: root, Watcher: w.Watcher}
+		if _, err := files.Scan(t.Context(), o, func(page.Page) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestRests: a site rests only where nothing can change without being told.
+func TestRests(t *testing.T) {
+	settled := func() report.Refresh { return report.Refresh{Outcome: outcome.Outcome{Result: outcome.Unchanged}} }
+	for name, test := range map[string]struct {
+		sources []input
+		change  func(s *site, out *report.Refresh)
+		want    bool
+	}{
+		"files":                     {want: true},
+		"files and links":           {sources: []input{new(SourceLinks)}, want: true},
+		"published":                 {change: func(_ *site, out *report.Refresh) { out.Result = outcome.Published }, want: true},
+		"files that nothing serves": {sources: []input{&SourceFiles{Root: "/srv/other"}}, want: true},
+		"a list":                    {sources: []input{new(SourceURLs)}},
+		"visitors":                  {sources: []input{new(SourceTraffic)}},
+		"held back":                 {change: func(_ *site, out *report.Refresh) { out.Result = outcome.HeldBack }},
+		"failed":                    {change: func(_ *site, out *report.Refresh) { out.Result = outcome.Failed }},
+		"a source failed": {change: func(_ *site, out *report.Refresh) {
+			out.Merged = merge.Result{Failed: []merge.InputError{{Name: "files"}}}
+		}},
+		"not watched":           {change: func(s *site, _ *report.Refresh) { s.watchers[0].Close() }},
+		"another source is not": {change: func(s *site, _ *report.Refresh) { s.watchers = nil }},
+		"an upstream's front page": {change: func(s *site, _ *report.Refresh) {
+			s.probed.Store(&probeResult{proxied: true})
+		}},
+		"an upstream's robots.txt": {change: func(s *site, _ *report.Refresh) {
+			s.probed.Store(&probeResult{robots: robotsRules{proxied: true}})
+		}},
+		"found by links": {change: func(s *site, _ *report.Refresh) { s.probed.Store(&probeResult{byLinks: true}) }},
+		"own sitemaps":   {change: func(s *site, _ *report.Refresh) { s.own.Store(new(ownSet)) }, want: true},
+		"own sitemaps of an upstream": {change: func(s *site, _ *report.Refresh) {
+			s.own.Store(&ownSet{proxied: true})
+		}},
+		"own sitemaps elsewhere": {change: func(s *site, _ *report.Refresh) {
+			s.own.Store(&ownSet{isElsewhere: true})
+		}},
+		"own sitemaps that are unread": {change: func(s *site, _ *report.Refresh) {
+			s.own.Store(&ownSet{unread: 1})
+		}},
+		"nothing is crawled": {change: func(_ *site, out *report.Refresh) { out.Crawled = crawl.Result{} }, want: true},
+		"records are lost": {change: func(s *site, _ *report.Refresh) {
+			s.amend(func(p *publication) { p.history.Lost = batch })
+		}},
+	} {
+		s := watchedSite(t, test.sources...)
+		out := settled()
+		if test.change != nil {
+			test.change(s, &out)
+		}
+		if got := s.rests(&out); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// TestReplan: a change that is told while the site rests makes it due, and one that is told meanwhile is not lost.
+func TestReplan(t *testing.T) {
+	s := watchedSite(t)
+	now := s.app.now()
+	out := report.Refresh{Outcome: outcome.Outcome{Result: outcome.Unchanged}, Cost: time.Second}
+	s.conclude(&out, now)
+	if got := s.schedule.Due().Sub(now); got != restFor {
+		t.Errorf("a site at rest is due after %s", got)
+	}
+	s.replan()
+	if got := s.schedule.Due().Sub(now); got != shareOfTime*time.Second {
+		t.Errorf("after a change, it is due after %s", got)
+	}
+
+	s.prospected = nil // a refresh is under way
+	s.plan(prospects{now: now, begun: now, interval: time.Minute})
+	s.replan()
+	if got := s.schedule.Due().Sub(now); got != time.Minute {
+		t.Errorf("while a refresh is under way, the next one is due after %s", got)
+	}
+}
+
+// TestFresh: caches keep documents no longer because a site rests.
+func TestFresh(t *testing.T) {
+	s := newBench(t, nil).site("named.example")
+	s.schedule.At(s.app.now().Add(time.Hour))
+	if got := s.fresh(); got != time.Hour {
+		t.Errorf("got %s", got)
+	}
+	s.resting.Store(true)
+	if got := s.fresh(); got != time.Minute {
+		t.Errorf("at rest: got %s", got)
+	}
+}
