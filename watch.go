@@ -197,10 +197,10 @@ func (r *Refresh) isElsewhere(own *ownSet) bool {
 
 // watchedRoot is what the admin API shows of the root of a source.
 type watchedRoot struct {
-	Root    string           `json:"root"`
-	State   files.WatchState `json:"state"`
-	Folders int              `json:"folders,omitempty"` // watched
-	Reason  string           `json:"reason,omitempty"`  // why not all changes are told
+	Root    string `json:"root,omitempty"`
+	State   string `json:"state"`             // of a files.WatchState
+	Folders int    `json:"folders,omitempty"` // watched
+	Reason  string `json:"reason,omitempty"`  // why not all changes are told
 }
 
 // watched returns what is known of the roots of the sources, in the order of these.
@@ -208,7 +208,7 @@ func (s *site) watched() (all []watchedRoot) {
 	for _, w := range s.watchers {
 		st := w.Status()
 		if st.State != files.Unwatched || st.Root != "" {
-			all = append(all, watchedRoot{st.Root, st.State, st.Folders, st.Reason})
+			all = append(all, watchedRoot{st.Root, st.State.String(), st.Folders, st.Reason})
 		}
 	}
 	return all
@@ -216,16 +216,18 @@ func (s *site) watched() (all []watchedRoot) {
 
 // logWatched says once which roots are not watched, and why.
 func (s *site) logWatched() {
-	for _, w := range s.watched() {
-		root := zap.String("root", w.Root)
-		reason := zap.String("reason", w.Reason)
-		switch w.State {
+	for _, w := range s.watchers {
+		st := w.Status()
+		kind := "watch " + st.Root
+		root := zap.String("root", st.Root)
+		reason := zap.String("reason", st.Reason)
+		switch st.State {
 		case files.Incomplete:
-			s.logger.Once(zapcore.InfoLevel, "watch "+w.Root, "files are not watched: changes show by the refresh interval", root, reason)
+			s.logger.Once(zapcore.InfoLevel, kind, "files are not watched: changes show by the refresh interval", root, reason)
 		case files.Mistrusted:
-			s.logger.Once(zapcore.WarnLevel, "watch "+w.Root, "files are not watched any more: changes show by the refresh interval", root, reason)
+			s.logger.Once(zapcore.WarnLevel, kind, "files are not watched any more: changes show by the refresh interval", root, reason)
 		case files.Whole:
-			s.logger.Once(zapcore.DebugLevel, "watch "+w.Root, "files are watched: a change shows within seconds", root)
+			s.logger.Once(zapcore.DebugLevel, kind, "files are watched: a change shows within seconds", root)
 		}
 	}
 }

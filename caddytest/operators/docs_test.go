@@ -184,7 +184,9 @@ func (s *server) shows(t *testing.T, line string) string {
 	default:
 		out = s.command(args[2:]...)
 	}
-	return strings.ReplaceAll(out.stdout+out.stderr, ":"+s.Port, ":8080")
+	repository, err := filepath.Abs("../..")
+	harness.Must(t, err)
+	return strings.NewReplacer(":"+s.Port, ":8080", repository, "/src/caddy-sitemap").Replace(out.stdout + out.stderr)
 }
 
 var varies = regexp.MustCompile(`20\d\d-\d\d-\d\dT[\d:]+Z|(seconds"?:? *|bytes"?:? *|times"?:? *)[\d.]+`)

@@ -29,9 +29,6 @@ var stateNames = [...]string{Unwatched: "off", Incomplete: "incomplete", Whole: 
 
 func (s WatchState) String() string { return stateNames[s] }
 
-// MarshalText implements [encoding.TextMarshaler].
-func (s WatchState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // WatchStatus is what a [Watcher] knows of its root.
 type WatchStatus struct {
 	State   WatchState
