@@ -190,7 +190,8 @@ func (c *blockCounter) closeZone(id zoneID) {
 func (p *Parser) writeText(s []byte) {
 	out := p.out()
 	if !p.region.hasContent() {
-		if p.region&(inTemplate|inSVG) != 0 {
+		isCounted := p.countsBeside || p.partBeside() == countedOther
+		if p.region&(inTemplate|inSVG) != 0 || !isCounted {
 			return
 		}
 		out = &p.beside
@@ -209,7 +210,7 @@ func (p *Parser) gap() {
 	out.gap()
 	if len(out.buf) > p.begun[part] {
 		block := bytes.TrimPrefix(out.buf[p.begun[part]:], []byte(" "))
-		label := bytes.TrimPrefix(out.buf[p.before[part]:p.begun[part]], []byte(" "))
+		label := out.buf[p.before[part]:p.begun[part]]
 		p.countBlock(part, block, label)
 		p.before[part] = p.begun[part]
 		p.begun[part] = len(out.buf)
@@ -253,7 +254,7 @@ func words(block []byte) int {
 // blockSum returns [Meta.Blocks]. What counts is <main>, else the article that the page is about, else all that is
 // content, without the furniture in it; where there is no content, everything, and where there is nothing, title and
 // description.
-func (p *Parser) blockSum() uint64 {
+func (p *Parser) blockSum(body []byte, pg Page) uint64 {
 	if !p.cut.isCut {
 		p.gap()
 	}
@@ -265,10 +266,21 @@ func (p *Parser) blockSum() uint64 {
 		p.endAtCut()
 	}
 	counted := p.counted()
+	if counted.size == 0 && !p.countsBeside {
+		return p.blockSumBeside(body, pg)
+	}
 	if counted.size == 0 {
 		return max(p.texts[inHead].hash(), 1)
 	}
 	return cmp.Or(counted.sum, 1)
+}
+
+// blockSumBeside returns the sum of a page without content. That is so rare that the page is read again, rather than all
+// the menus of others with it.
+func (p *Parser) blockSumBeside(body []byte, pg Page) uint64 {
+	again := NewParser(Options{})
+	again.countsBeside = true
+	return again.Parse(body, pg).Blocks
 }
 
 func (c *blockCounter) counted() tally {

@@ -82,23 +82,30 @@ func isAttribute(name []byte, want string) bool {
 // furnitureOfClass returns the kind that a name of a class says: by its last word, of three at most. Longer names, and
 // words before the last, are those of parts and variants: footer-left-column, navbar-page.
 func furnitureOfClass(class []byte) zoneKind {
-	for name := range bytes.FieldsSeq(class) {
-		words := 0
-		before, last := cutWord(name)
-		kind := furnitureWord(last)
-		for kind != content && len(before) > 0 {
-			var word []byte
-			before, word = cutWord(before)
-			words++
-			if words > 2 || isWordOf(otherWords, word) {
-				kind = content
-			}
+	for len(class) > 0 {
+		end := 0
+		for end < len(class) && !isSpace(class[end]) {
+			end++
 		}
-		if kind != content {
+		if kind := furnitureOfName(class[:end]); kind != content {
 			return kind
 		}
+		class = class[min(end+1, len(class)):]
 	}
 	return content
+}
+
+func furnitureOfName(name []byte) zoneKind {
+	before, last := cutWord(name)
+	kind := furnitureWord(last)
+	for words := 1; kind != content && len(before) > 0; words++ {
+		var word []byte
+		before, word = cutWord(before)
+		if words == 3 || isWordOf(otherWords, word) {
+			return content
+		}
+	}
+	return kind
 }
 
 // furnitureOfID returns the kind that an id says, alone or behind the place of the element.
@@ -129,8 +136,29 @@ func cutWord(name []byte) (before, last []byte) {
 const longestWord = len("recommendations")
 
 func furnitureWord(word []byte) zoneKind {
+	if len(word) == 0 || !furnitureEnds.has(word) {
+		return content // as nearly all are
+	}
 	var buf [longestWord]byte
 	return furnitureWords[string(lowered(&buf, word))]
+}
+
+// ends are the first and last letters of words.
+type ends [32]uint32
+
+var furnitureEnds = newEnds(furnitureWords)
+
+func newEnds(words map[string]zoneKind) *ends {
+	var all ends
+	for word := range words {
+		all[word[0]%32] |= 1 << (word[len(word)-1] % 32)
+	}
+	return &all
+}
+
+func (e *ends) has(word []byte) bool {
+	first, last := word[0]%32, word[len(word)-1]%32 // a letter has the same in either case
+	return e[first]&(1<<last) != 0
 }
 
 func isWordOf(words map[string]bool, word []byte) bool {

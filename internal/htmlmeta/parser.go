@@ -35,6 +35,8 @@ type Parser struct {
 	things   []thing // of JSON-LD
 	jsonSize int
 
+	countsBeside bool // what is beside the content is counted, too
+
 	seen    map[uint64]struct{} // hashes of URLs
 	links   int
 	paths   []byte // of all links, a line feed before each
@@ -65,7 +67,7 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 		p.rest = toUTF8(body, contentType)
 		p.cut.size = len(p.rest)
 		p.parse()
-		p.meta.Blocks = p.blockSum()
+		p.meta.Blocks = p.blockSum(body, pg)
 	}
 	return p.finish()
 }
@@ -74,7 +76,7 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 func (p *Parser) begin(pg Page) {
 	size := cap(p.texts[inMainPart].buf) + cap(p.texts[inOtherPart].buf)
 	if p.seen == nil || len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 || size > 1<<18 {
-		*p = Parser{options: p.options, seen: make(map[uint64]struct{})} // a large page costs the next ones nothing
+		*p = Parser{options: p.options, countsBeside: p.countsBeside, seen: make(map[uint64]struct{})} // a large page costs the next ones nothing
 	}
 	clear(p.seen)
 	for i, t := range p.texts {
@@ -89,6 +91,7 @@ func (p *Parser) begin(pg Page) {
 		options: p.options, now: pg.Now, self: self, base: self, dateRank: len(dateNames) + 1,
 		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
 		texts: p.texts, seen: p.seen, paths: p.paths[:0], scratch: p.scratch, blockCounter: p.blockCounter,
+		countsBeside: p.countsBeside,
 	}
 	p.readHeader(pg.Header)
 }

@@ -2,6 +2,7 @@ package htmlmeta
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"unicode"
@@ -31,31 +32,70 @@ const (
 	sentenceEnd
 )
 
-// hasDate reports whether a block can have a date: four digits, or some on both sides of a separator.
+// hasDate reports whether a block can have a stamp's date: a year, or if it is short, the version of a generator or a date
+// without a year.
 func hasDate(block []byte) bool {
+	isShort := len(block) <= maxShort
 	digits := 0
-	for i, c := range block {
-		if !isDigit(c) {
+	for i := digitFrom(block, 0); i < len(block); i++ {
+		if !isDigit(block[i]) {
 			digits = 0
 			continue
 		}
 		digits++
-		isBehindSeparator := i >= 2 && isNumberSeparator(block[i-1]) && isDigit(block[i-2])
-		if digits == 4 || isBehindSeparator {
+		switch {
+		case digits == 4 && isCentury(block[i-3:]):
+			return true
+		case isShort && i >= 2 && isNumberSeparator(block[i-1]) && isDigit(block[i-2]):
 			return true
 		}
 	}
 	return false
 }
 
+func isCentury(year []byte) bool {
+	return year[0] == '1' && year[1] == '9' || year[0] == '2' && year[1] == '0'
+}
+
+// digitFrom skips eight bytes at a time among which there is no digit, as in nearly all text. It takes : ; < = > ? for
+// digits.
+func digitFrom(s []byte, i int) int {
+	const each = 0x0101010101010101
+	for ; len(s)-i >= 8; i += 8 {
+		high := binary.LittleEndian.Uint64(s[i:])&(0xF0*each) ^ 0x30*each // 0 in the place of a digit
+		hasZero := (high-each)&^high&(0x80*each) != 0
+		if hasZero {
+			return i
+		}
+	}
+	return i
+}
+
 // stampStarts are the beginnings of the words that begin stamps: a filter, as nearly all text with numbers has none.
 var stampStarts = newStarts()
 
-// starts is a set of hashes of 16 bits: fewer would let a word of each paragraph pass.
-type starts [1 << 16 / 64]uint64
+// starts are the beginnings of words.
+type starts struct {
+	pairs  [1 << 10]bool        // of their first two bytes: most words are none by these
+	hashes [1 << 16 / 64]uint64 // a set of hashes of 16 bits: fewer would let a word of each paragraph pass
+}
 
-func (s *starts) add(hash uint32)      { s[hash/64] |= 1 << (hash % 64) }
-func (s *starts) has(hash uint32) bool { return s[hash/64]&(1<<(hash%64)) != 0 }
+func pairOf(s []byte) int { return int(s[0]&31)<<5 | int(s[1]&31) }
+
+func (s *starts) add(word []byte) {
+	s.pairs[pairOf(word)] = true
+	hash := startOf(word)
+	s.hashes[hash/64] |= 1 << (hash % 64)
+}
+
+// has reports whether a word begins as one of those does.
+func (s *starts) has(word []byte) bool {
+	if len(word) < 2 || !s.pairs[pairOf(word)] {
+		return false
+	}
+	hash := startOf(word)
+	return s.hashes[hash/64]&(1<<(hash%64)) != 0
+}
 
 func newStarts() *starts {
 	var all starts
@@ -64,11 +104,11 @@ func newStarts() *starts {
 			continue
 		}
 		for _, form := range []string{name, strings.ToUpper(name), titleCase(name)} {
-			all.add(startOf([]byte(form)))
+			all.add([]byte(form))
 		}
 	}
 	for _, phrase := range append(chinesePhrases, updateSign) {
-		all.add(startOf([]byte(phrase)))
+		all.add([]byte(phrase))
 	}
 	return &all
 }
@@ -99,19 +139,23 @@ func startOf(s []byte) uint32 {
 	return h >> 16
 }
 
-// canHaveStamp reports whether a word or sign of a block can begin a stamp.
+// canHaveStamp reports whether a word or sign of a block can begin a stamp. In Chinese, it can be anywhere in what is
+// written as a word.
 func canHaveStamp(block []byte) bool {
-	isWord := false
-	for i, c := range block {
-		isLetter := isLetter(c)
-		isStart := !isWord && isLetter || c >= 0xC0
-		if isStart && stampStarts.has(startOf(block[i:])) {
+	for i := 0; i < len(block); {
+		c := block[i]
+		isChinese := c >= 0xE0
+		isWord := isLetter(c) || c >= utf8.RuneSelf
+		if isWord && stampStarts.has(block[i:]) {
 			return true
 		}
-		if (c == '(' || c >= 0xC0) && copyrightSignSize(block[i:]) > 0 {
+		if (c == '(' || c >= utf8.RuneSelf) && copyrightSignSize(block[i:]) > 0 {
 			return true
 		}
-		isWord = isLetter || c >= utf8.RuneSelf
+		i++
+		for isWord && !isChinese && i < len(block) && (isLetter(block[i]) || utf8.RuneSelf <= block[i] && block[i] < 0xE0) {
+			i++
+		}
 	}
 	return false
 }
@@ -266,7 +310,7 @@ func (g *numberGroups) add(digits []byte) {
 	g.n++
 	g.last = len(digits)
 	g.longest = max(g.longest, len(digits))
-	isYear := len(digits) == 4 && (string(digits[:2]) == "19" || string(digits[:2]) == "20")
+	isYear := len(digits) == 4 && isCentury(digits)
 	if isYear {
 		g.years++
 	}
