@@ -3,6 +3,7 @@ package htmlmeta
 import (
 	"bytes"
 	"cmp"
+	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/net/html/atom"
@@ -72,6 +73,11 @@ func (c *blockCounter) reset() {
 		zones:  c.zones[:0],
 		masker: masker{tokens: c.masker.tokens[:0], masked: c.masker.masked[:0]},
 	}
+}
+
+// memory returns the bytes of the buffers.
+func (c *blockCounter) memory() int {
+	return cap(c.beside.buf) + cap(c.zones)*int(unsafe.Sizeof(zone{}))
 }
 
 // zone is a part of a page that an element holds.

@@ -96,12 +96,12 @@ func furnitureOfClass(class []byte) zoneKind {
 }
 
 func furnitureOfName(name []byte) zoneKind {
-	before, last := cutWord(name)
-	kind := furnitureWord(last)
-	for words := 1; kind != content && len(before) > 0; words++ {
-		var word []byte
-		before, word = cutWord(before)
-		if words == 3 || isWordOf(otherWords, word) {
+	start := lastWordAt(name)
+	kind := furnitureWord(name[start:])
+	for words := 1; kind != content && start > 0; words++ {
+		name = bytes.TrimRight(name[:start], "-_")
+		start = lastWordAt(name)
+		if words == 3 || isWordOf(otherWords, name[start:]) {
 			return content
 		}
 	}
@@ -110,26 +110,25 @@ func furnitureOfName(name []byte) zoneKind {
 
 // furnitureOfID returns the kind that an id says, alone or behind the place of the element.
 func furnitureOfID(id []byte) zoneKind {
-	before, last := cutWord(id)
-	if len(before) == 0 || isWordOf(placeWords, before) {
-		return furnitureWord(last)
+	start := lastWordAt(id)
+	place := bytes.TrimRight(id[:start], "-_")
+	if start == 0 || isWordOf(placeWords, place) {
+		return furnitureWord(id[start:])
 	}
 	return content
 }
 
-// cutWord cuts the last word of a name off: words end with a hyphen or an underscore, or begin with a capital letter.
-func cutWord(name []byte) (before, last []byte) {
-	for i := len(name) - 1; i >= 0; i-- {
-		c := name[i]
-		if c == '-' || c == '_' {
-			return bytes.TrimRight(name[:i], "-_"), name[i+1:]
-		}
-		isCapital := 'A' <= c && c <= 'Z'
-		if isCapital && i > 0 && 'a' <= name[i-1] && name[i-1] <= 'z' {
-			return name[:i], name[i:]
+// lastWordAt returns where the last word of a name begins: words end with a hyphen or an underscore, or begin with a
+// capital letter.
+func lastWordAt(name []byte) int {
+	for i := len(name) - 1; i > 0; i-- {
+		before := name[i-1]
+		isCapital := 'A' <= name[i] && name[i] <= 'Z' && 'a' <= before && before <= 'z'
+		if before == '-' || before == '_' || isCapital {
+			return i
 		}
 	}
-	return nil, name
+	return 0
 }
 
 // longestWord is the length of the longest word that is known.

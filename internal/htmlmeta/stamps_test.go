@@ -113,3 +113,25 @@ func TestMaskBehindLabel(t *testing.T) {
 		}
 	}
 }
+
+func TestDigitFrom(t *testing.T) {
+	for c := range 256 {
+		for at := range 20 {
+			s := make([]byte, 20)
+			s[at] = byte(c)
+			want := len(s)
+			if isDigit(byte(c)) {
+				want = min(at/8*8, 16)
+			}
+			if at >= 16 && want < len(s) {
+				want = at
+			}
+			if got := digitFrom(s); got != want {
+				t.Fatalf("%q at %d: got %d, want %d", byte(c), at, got, want)
+			}
+		}
+	}
+	if got := digitFrom([]byte("\xff9\xff9\xff9\xff9")); got != 0 {
+		t.Errorf("behind 0xFF: got %d", got)
+	}
+}

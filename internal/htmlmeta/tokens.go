@@ -32,39 +32,59 @@ const (
 	sentenceEnd
 )
 
-// hasDate reports whether a block can have a stamp's date: a year, or if it is short, the version of a generator or a date
-// without a year.
+// hasDate reports whether a block can have a stamp's date: a year, or if it says little else, the version of a generator
+// or a date without a year.
 func hasDate(block []byte) bool {
-	isShort := len(block) <= maxShort
-	digits := 0
-	for i := digitFrom(block, 0); i < len(block); i++ {
-		if !isDigit(block[i]) {
-			digits = 0
-			continue
+	const short = 80
+	isShort := len(block) <= short
+	block = block[digitFrom(block):]
+	if len(block) < len("7.2") {
+		return false
+	}
+	return isShort && hasDividedNumber(block) || hasYear(block, "20") || hasYear(block, "19")
+}
+
+func hasYear(s []byte, century string) bool {
+	for {
+		i := bytes.Index(s, []byte(century))
+		if i < 0 || i+4 > len(s) {
+			return false
 		}
-		digits++
-		switch {
-		case digits == 4 && isCentury(block[i-3:]):
+		if isDigit(s[i+2]) && isDigit(s[i+3]) {
 			return true
-		case isShort && i >= 2 && isNumberSeparator(block[i-1]) && isDigit(block[i-2]):
+		}
+		s = s[i+1:]
+	}
+}
+
+// hasDividedNumber reports whether there is a number with a separator: 7.2, 10:32.
+func hasDividedNumber(s []byte) bool {
+	for i := 1; i+1 < len(s); i++ {
+		if isNumberSeparator(s[i]) && isDigit(s[i-1]) && isDigit(s[i+1]) {
 			return true
 		}
 	}
 	return false
 }
 
-func isCentury(year []byte) bool {
-	return year[0] == '1' && year[1] == '9' || year[0] == '2' && year[1] == '0'
-}
-
-// digitFrom skips eight bytes at a time among which there is no digit, as in nearly all text. It takes : ; < = > ? for
-// digits.
-func digitFrom(s []byte, i int) int {
+// digitFrom returns where the eight bytes begin in which the first digit is, or len(s). Most text has none, and eight
+// bytes take no longer than one.
+func digitFrom(s []byte) int {
 	const each = 0x0101010101010101
+	i := 0
 	for ; len(s)-i >= 8; i += 8 {
-		high := binary.LittleEndian.Uint64(s[i:])&(0xF0*each) ^ 0x30*each // 0 in the place of a digit
-		hasZero := (high-each)&^high&(0x80*each) != 0
+		v := binary.LittleEndian.Uint64(s[i:])
+		// Of a digit, the upper half is 3, and also when 6 is added.
+		upper := v ^ 0x30*each
+		upperOfSum := ((v & (0x7F * each)) + 6*each) ^ 0x30*each
+		isNone := (upper | upperOfSum) & (0xF0 * each)
+		hasZero := (isNone-each)&^isNone&(0x80*each) != 0
 		if hasZero {
+			return i
+		}
+	}
+	for ; i < len(s); i++ {
+		if isDigit(s[i]) {
 			return i
 		}
 	}
@@ -310,7 +330,7 @@ func (g *numberGroups) add(digits []byte) {
 	g.n++
 	g.last = len(digits)
 	g.longest = max(g.longest, len(digits))
-	isYear := len(digits) == 4 && isCentury(digits)
+	isYear := len(digits) == 4 && (string(digits[:2]) == "19" || string(digits[:2]) == "20")
 	if isYear {
 		g.years++
 	}
