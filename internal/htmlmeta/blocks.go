@@ -29,16 +29,6 @@ func (t tally) minus(before tally) tally {
 	}
 }
 
-func (t tally) plus(other tally) tally {
-	return tally{
-		sum:    t.sum + other.sum,
-		blocks: t.blocks + other.blocks,
-		words:  t.words + other.words,
-		size:   t.size + other.size,
-		linked: t.linked + other.linked,
-	}
-}
-
 // Blocks are counted apart in the parts whose text is, and beside them: what is no content.
 const (
 	countedMain   = inMainPart
@@ -60,6 +50,8 @@ type blockCounter struct {
 	inLink   bool
 	inTitle  bool // in an <h1>
 
+	isLeftOut bool // there is text beside the content, which was not counted
+
 	inParagraph zoneID
 	masker      masker
 	cut         cut
@@ -75,8 +67,8 @@ func (c *blockCounter) reset() {
 	}
 }
 
-// memory returns the bytes of the buffers.
-func (c *blockCounter) memory() int {
+// blockMemory returns the bytes of the buffers.
+func (c *blockCounter) blockMemory() int {
 	return cap(c.beside.buf) + cap(c.zones)*int(unsafe.Sizeof(zone{}))
 }
 
@@ -194,10 +186,14 @@ func (c *blockCounter) closeZone(id zoneID) {
 
 // writeText adds text of the body, unless nobody sees it.
 func (p *Parser) writeText(s []byte) {
+	if p.region&(inTemplate|inSVG) != 0 {
+		return
+	}
 	out := p.out()
 	if !p.region.hasContent() {
 		isCounted := p.countsBeside || p.partBeside() == countedOther
-		if p.region&(inTemplate|inSVG) != 0 || !isCounted {
+		if !isCounted {
+			p.isLeftOut = true
 			return
 		}
 		out = &p.beside
@@ -272,7 +268,7 @@ func (p *Parser) blockSum(body []byte, pg Page) uint64 {
 		p.endAtCut()
 	}
 	counted := p.counted()
-	if counted.size == 0 && !p.countsBeside {
+	if counted.size == 0 && p.isLeftOut {
 		return p.blockSumBeside(body, pg)
 	}
 	if counted.size == 0 {

@@ -74,7 +74,7 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 
 // begin prepares for a page and reads its header.
 func (p *Parser) begin(pg Page) {
-	size := cap(p.texts[inMainPart].buf) + cap(p.texts[inOtherPart].buf) + p.blockCounter.memory()
+	size := cap(p.texts[inMainPart].buf) + cap(p.texts[inOtherPart].buf) + p.blockMemory()
 	if p.seen == nil || len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 || size > 1<<18 {
 		*p = Parser{options: p.options, countsBeside: p.countsBeside, seen: make(map[uint64]struct{})} // a large page costs the next ones nothing
 	}

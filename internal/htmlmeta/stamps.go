@@ -40,7 +40,7 @@ var stampWords = newStampWords(map[vocabulary]string{
 		mise mis jour modifié modifiée révision
 		atualizado atualizada atualização modificação alterado alteração
 		обновлено обновление обновлён обновлена изменено изменение изменения редактировалось правка
-		aggiornato aggiornata aggiornamento modifica modificato modificata
+		aggiornato aggiornata aggiornamento modifica modificata
 		bijgewerkt gewijzigd wijziging aangepast
 		aktualizacja aktualizacji zaktualizowano zmodyfikowano modyfikacja zmiana zmieniono edycja
 		güncelleme güncellendi güncellenme değiştirilme değişiklik`,
