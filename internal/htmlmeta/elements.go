@@ -101,7 +101,7 @@ func (e *elements) open(name atom.Atom, roles []byte) *element {
 // closes nothing is ignored, and one in a <template> closes nothing outside of it.
 func (e *elements) close(name atom.Atom) (closed []element) {
 	for i := len(e.stack) - 1; i >= 0; i-- {
-		open := e.stack[i]
+		open := &e.stack[i]
 		if open.name == name {
 			closed = e.stack[i:]
 			e.region = open.outer
