@@ -183,12 +183,10 @@ func text(rec, before *store.Record, f *fetched) outcome {
 	}
 	if isOther && !isInDoubt && !awaitsDate(before) {
 		rec.FoundBy = before.Cause
-		rec.Before = before.Fetched
-		if isFile := rec.Version != 0 && !f.resp.Proxied; isFile {
-			rec.Before = max(before.Fetched, min(f.confirmed, f.now)) // until then, its version was the same
-		}
-		if before.Failing != 0 || before.Status != http.StatusOK {
-			rec.Before = 0 // the text was not seen then
+		rec.Before = seenAt(before)
+		isFile := rec.Version != 0 && !f.resp.Proxied
+		if isFile && rec.Before != 0 {
+			rec.Before = max(rec.Before, min(f.confirmed, f.now)) // until then, its version was the same
 		}
 	}
 	switch {

@@ -1,0 +1,94 @@
+package crawl
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// TestRename: of a page under another name, what dates are decided by is kept, and no response.
+func TestRename(t *testing.T) {
+	dated := store.Selected{Listed: true, LastMod: 90, Day: true, Text: 80, TextDay: true, Dated: 100}
+	kept := store.Selected{Text: 80, TextDay: true, Dated: 100}
+	for name, test := range map[string]struct{ was, want store.Record }{
+		"a page": {
+			store.Record{Flags: store.Named | store.HTML, Version: 3, ModTime: 70, Fetched: 200, Due: 300, Wait: 100, Status: 200, Text: 5,
+				Canonical: "https://old.example/", Declared: 60, ETag: `"e"`, Modified: 50, First: 100, Linked: 150, Hub: 9,
+				Links: []string{"/b"}, Followed: 190, Images: []string{"/i"}, Title: "title", Selected: dated},
+			store.Record{Flags: store.Named, Version: 3, ModTime: 70, Text: 5, Declared: 60, First: 100, Linked: 150, Before: 200, Selected: kept},
+		},
+		"not dated yet": {
+			store.Record{Fetched: 200, Status: 200, Text: 5, First: 100, Selected: store.Selected{Listed: true}},
+			store.Record{Text: 5, First: 100},
+		},
+		"a change that is not dated yet": {
+			store.Record{Fetched: 200, Status: 200, Text: 5, First: 100, Changed: 200, Before: 190, FoundBy: store.ByHub, Selected: dated},
+			store.Record{Text: 5, First: 100, Changed: 200, Before: 190, FoundBy: store.ByHub, Selected: kept},
+		},
+		"in doubt": {
+			store.Record{Fetched: 200, Status: 200, Text: 5, Settled: 4, First: 100, Before: 190, Steadiness: store.TextInDoubt, Selected: dated},
+			store.Record{Text: 5, Settled: 4, First: 100, Before: 190, Steadiness: store.TextInDoubt, Selected: kept},
+		},
+		"failing": {
+			store.Record{Fetched: 200, Failing: 199, Status: 200, Text: 5, First: 100, Before: 90, Selected: dated},
+			store.Record{Text: 5, First: 100, Selected: kept},
+		},
+		"gone": {
+			store.Record{Fetched: 200, Status: 404, Text: 5, First: 100, Selected: store.Selected{Text: 80, Dated: 100}},
+			store.Record{Text: 5, First: 100, Selected: store.Selected{Text: 80, Dated: 100}},
+		},
+		"renamed twice": {
+			store.Record{Text: 5, First: 100, Before: 200, Selected: kept},
+			store.Record{Text: 5, First: 100, Before: 200, Selected: kept},
+		},
+	} {
+		test.want.Cause = store.ByConfiguration
+		rename(&test.was)
+		if !reflect.DeepEqual(test.was, test.want) {
+			t.Errorf("%s: got %+v, want %+v", name, test.was, test.want)
+		}
+	}
+}
+
+// TestInherit: what is taken over is fetched as if it were new. A change under the new name is one since the last fetch under
+// the former.
+func TestInherit(t *testing.T) {
+	memory := func() *store.Generation {
+		opened, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return opened.Last()
+	}
+	w := memory().Writer()
+	selected := store.Selected{Listed: true, LastMod: 90, Text: 90, Dated: 100}
+	w.Put("", []store.Record{
+		{Path: "/kept", Fetched: 200, Due: 1 << 40, Status: 200, Text: 5, First: 100, Selected: selected},
+		{Path: "/not", Fetched: 200, Status: 200, First: 100, Text: 6},
+		{Path: "/pdf", Fetched: 200, Status: 200},
+	}, nil, func([]store.Record) int64 { return 1 << 40 })
+	w.SetSettings(1, 2)
+	former, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := Inherit(t.Context(), memory(), former, func(rec *store.Record) bool { return rec.Path != "/not" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, routes := g.Settings()
+	if g.Len() != 1 || g.Chunks()[0].Due != 0 || settings != 0 || routes != 0 {
+		t.Errorf("got %d records, due at %d, by the settings %d, %d", g.Len(), g.Chunks()[0].Due, settings, routes)
+	}
+	rec, err := g.Find(t.Context(), "/kept")
+	if err != nil || rec == nil || rec.Fetched != 0 || rec.Selected.Listed || rec.Selected.Text != 90 {
+		t.Fatalf("got %+v, %v", rec, err)
+	}
+	if got := seenAt(rec); got != 200 {
+		t.Errorf("its text was seen at %d, want 200", got)
+	}
+	if again, err := Inherit(t.Context(), memory(), former, func(*store.Record) bool { return false }); err != nil || again.Len() != 0 {
+		t.Errorf("got %d records, %v, want none", again.Len(), err)
+	}
+}
