@@ -155,6 +155,8 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 	}
 	m := r.before.meta(s.digest())
 	m.Positions = positions
+	known := s.names().traits(r.probed)
+	m.Site = &known
 	s.logState("commit", r.records.Write(r.before.snapshot, m))
 }
 
@@ -327,6 +329,7 @@ type meta struct {
 	Report    *report.Report   `json:"report,omitempty"`
 	Probed    storedProbe      `json:"probed,omitzero"`
 	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
+	Site      *traits          `json:"site,omitempty"`      // nil: they are not known
 }
 
 func (p *publication) meta(settings uint64) meta {

@@ -84,6 +84,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		nothing := selection{result: indexing.Result{Generation: records.Generation}} // which is stored
 		return s.publish(ctx, r, nothing, decision{verdict: replace, reason: probed.blocked})
 	}
+	s.inherit(ctx, records, probed)
 	if err := s.gather(ctx, r); err != nil {
 		return failed(err)
 	}

@@ -52,6 +52,9 @@ type siteState struct {
 	onDemand bool
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
+	prefix   string // of its records
+	names    names
+	formers  atomic.Pointer[[]*siteState] // that this one may have been, when it was made; nil: it has records, or looks for none
 
 	watchers atomic.Pointer[[]watcher] // of the configuration that started last
 
@@ -81,9 +84,14 @@ func acquireState(a *App, i *identity) *siteState {
 		}
 	}
 	var published *publish.Snapshot // by other settings: it is served until the first refresh
+	var formers []*siteState        // the configuration before drops them soon
 	states.Range(func(_, value any) bool {
-		if st := value.(*siteState); shares && strings.HasPrefix(st.key, name+" ") {
+		st := value.(*siteState)
+		if shares && strings.HasPrefix(st.key, name+" ") {
 			published = cmp.Or(st.published.Load().snapshot, published)
+		}
+		if !st.onDemand && st.fleet == nil {
+			formers = append(formers, st)
 		}
 		return true
 	})
@@ -95,9 +103,12 @@ func acquireState(a *App, i *identity) *siteState {
 		host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		prefix := "sites/" + unique
-		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand}
+		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand, prefix: prefix, names: i.names()}
 		st.published.Store(&publication{snapshot: published, names: published})
 		if !shares {
+			if !i.onDemand {
+				st.formers.Store(&formers)
+			}
 			st.records = persist.NewSite(storage, prefix)
 			st.records.Now = a.now
 			st.queued = persist.NewFile(storage, "announcements/"+unique+".json")
@@ -127,6 +138,7 @@ func acquireState(a *App, i *identity) *siteState {
 // Destruct implements [caddy.Destructor]: no configuration has the site any more.
 func (st *siteState) Destruct() error {
 	departed.Add(&st.readers)
+	st.formers.Store(nil) // what a site holds that is held itself adds up
 	st.records.Close()
 	return nil
 }

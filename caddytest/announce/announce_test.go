@@ -396,6 +396,24 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestRenamed: the pages of a site under another name are not announced, as they have not changed. What changes then is.
+func TestRenamed(t *testing.T) {
+	s := prepare(t, "index.html", "a.html", "b.html", "c.html")
+	s.crawled(indexNow)
+	const renamed = "https://renamed.com"
+	s.engine.mu.Lock()
+	s.engine.origin = renamed
+	s.engine.mu.Unlock()
+	s.Load(strings.ReplaceAll(s.caddyfile(indexNow), origin, renamed))
+	s.Refreshes(3)
+	s.Logged("the site had another name", `"pages":4`)
+	s.target(func(a announced) bool { return a.Accepted+a.Waiting+a.Unconfirmed == 0 })
+	s.page("b.html", "2026-02-02")
+	s.page("new.html", "2026-02-02")
+	s.Refreshes(2)
+	s.engine.wants("indexnow /b.html", "indexnow /new.html")
+}
+
 // TestDamaged: while what is stored cannot be read, nothing is announced, so that the key is not lost. What is no JSON is set
 // aside. Each is said once.
 func TestDamaged(t *testing.T) {

@@ -1,0 +1,264 @@
+package caddytest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
+)
+
+// Sites of the tests of former names. All keep their state in one folder.
+const (
+	oldName    = "http://old.example:{port}"
+	newName    = "http://new.example:{port}"
+	secureName = "https://old.example:{tls}"
+	publicName = "https://public.example"
+)
+
+// known is what a test of former names logs where records were taken over.
+const known = "the site had another name"
+
+// siteAt is a site of files at an address, with options of the sitemap.
+func siteAt(address, root, options string) string {
+	listener := "http://beside.example:{port} {\n respond beside\n}\n" // Begin waits for it
+	return "{\n sitemap {\n state {dir}/state\n }\n}\n" + listener + plainSite(address, root, options)
+}
+
+func plainSite(address, root, options string) string {
+	return address + " {\n root * {dir}/" + root + "\n sitemap {\n refresh 1s\n " + options + "\n }\n test_count\n file_server\n}\n"
+}
+
+const movedPages = 10
+
+func movedPage(i int) string { return fmt.Sprintf("/%d.html", i) }
+
+// writeMoved writes the pages of a root, the third with another text if it is corrected.
+func (s *server) writeMoved(root string, isCorrected bool, timeOf func(i int) time.Time) {
+	s.T.Helper()
+	for i := range movedPages {
+		text := fmt.Sprintf("page %d", i)
+		if i == 3 && isCorrected {
+			text = "another page 3"
+		}
+		s.Put(root+movedPage(i), text, timeOf(i))
+	}
+}
+
+// uploaded are times that say nothing; spread are times that would be believed at first sight.
+func uploaded(int) time.Time  { return harness.DayOf(300) }
+func spread(i int) time.Time  { return harness.DayOf(500 + 30*i) }
+func corrected(int) time.Time { return harness.DayOf(400) }
+
+// datesOf are the dates of the pages that a sitemap lists below an origin. ok: there is a sitemap.
+func (s *server) datesOf(at, origin string) (dates map[string]string, ok bool) {
+	s.T.Helper()
+	r, err := s.Again(at + "/sitemap.xml")
+	if err != nil || r.StatusCode != 200 {
+		return nil, false
+	}
+	d, err := sitemaps.Read(r.Text)
+	harness.Must(s.T, err)
+	dates = make(map[string]string)
+	for _, p := range d.Pages {
+		path, isOwn := strings.CutPrefix(p.Loc, s.Expand(origin))
+		if !isOwn {
+			return nil, false // of the configuration before
+		}
+		dates[path] = p.LastMod
+	}
+	return dates, true
+}
+
+// wantMoved waits until a sitemap has these dates. No sitemap until then may list a page that is not served, or give one
+// another date.
+func (s *server) wantMoved(at, origin string, want map[string]string) {
+	s.T.Helper()
+	var got map[string]string
+	s.Eventually(func() bool {
+		dates, ok := s.datesOf(at, origin)
+		if !ok {
+			return false
+		}
+		got = dates
+		for path, date := range got {
+			wanted, isServed := want[path]
+			if !isServed || date != "" && date != wanted {
+				s.T.Fatalf("%s is listed with %q, of %v", path, date, want)
+			}
+		}
+		return maps.Equal(got, want)
+	}, func() string { return fmt.Sprintf("got %v, want %v\n%s", got, want, s.SitemapLog()) })
+}
+
+// movedDates are the dates of all pages: only the third has one.
+func movedDates() map[string]string {
+	want := make(map[string]string)
+	for i := range movedPages {
+		want[movedPage(i)] = ""
+	}
+	want[movedPage(3)] = harness.Stamp(corrected(3))
+	return want
+}
+
+// beginFormer has a site at the old name whose third page was corrected while it was watched.
+func beginFormer(t *testing.T) *server { return beginFormerAs(t, siteAt(oldName, "site", "")) }
+
+func beginFormerAs(t *testing.T, config string) *server {
+	countFetches(t)
+	s := prepare(t, nil)
+	s.writeMoved("site", false, uploaded)
+	s.Load(config)
+	want := movedDates()
+	want[movedPage(3)] = ""
+	s.wantMoved(oldName, oldName, want)
+	s.Crawled()
+	s.Put("site"+movedPage(3), "another page 3", corrected(3))
+	s.WantDates(oldName, movedDates())
+	return s
+}
+
+// TestAnotherName: a site under another name keeps the dates that no file tells. A page that was removed meanwhile is not
+// listed.
+func TestAnotherName(t *testing.T) {
+	for name, test := range map[string]struct {
+		address, options string
+		origin           string // of the listed pages; "": address
+		beside           string // another site
+	}{
+		"another host":             {address: newName},
+		"https":                    {address: secureName},
+		"https besides":            {address: secureName, beside: plainSite(oldName, "site", "")}, // of which http is an alias
+		"with www":                 {address: "http://www.old.example:{port}"},
+		"a base URL":               {address: oldName, options: "base_url " + publicName, origin: publicName},
+		"another host and options": {address: newName, options: "shard_urls 100\nexclude /private/*"},
+	} {
+		for _, isRestart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart %t", name, isRestart), func(t *testing.T) {
+				s := beginFormer(t)
+				if isRestart {
+					s.stopWritten()
+				}
+				s.writeMoved("site", true, spread)
+				harness.Must(t, os.Remove(filepath.Join(s.Dir, "site", movedPage(5))))
+				moved := siteAt(test.address, "site", test.options) + test.beside
+				if isRestart {
+					s.Begin(moved)
+				} else {
+					s.Load(moved)
+				}
+				want := movedDates()
+				delete(want, movedPage(5))
+				origin := test.address
+				if test.origin != "" {
+					origin = test.origin
+				}
+				s.wantMoved(test.address, origin, want)
+				s.Refreshes(1)
+				s.wantMoved(test.address, origin, want)
+				s.Logged(known)
+				if lines := s.LogLines("cannot read"); len(lines) > 0 {
+					t.Errorf("the log warns: %s", lines)
+				}
+
+				// The former site comes back, to its own records and documents.
+				s.Load(siteAt(oldName, "site", ""))
+				s.WantDates(oldName, want)
+			})
+		}
+	}
+}
+
+// TestAnotherNameInMemory: without a state folder, a reload keeps the dates.
+func TestAnotherNameInMemory(t *testing.T) {
+	inMemory := strings.NewReplacer("{dir}/state", "off")
+	s := beginFormerAs(t, inMemory.Replace(siteAt(oldName, "site", "")))
+	s.writeMoved("site", true, spread)
+	s.Load(inMemory.Replace(siteAt(newName, "site", "")))
+	s.wantMoved(newName, newName, movedDates())
+	s.Logged(known)
+}
+
+// TestAnotherSite: nothing is taken over from a site that is another one, or that there is still.
+func TestAnotherSite(t *testing.T) {
+	for name, config := range map[string]string{
+		"another root":             siteAt(newName, "other", ""),
+		"another folder":           siteAt(newName, "other", "path /docs/sitemap.xml"),
+		"the former site is there": siteAt(newName, "other", "") + plainSite(oldName, "other", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := beginFormer(t)
+			s.stopWritten()
+			pages := "other"
+			path := ""
+			if strings.Contains(config, "/docs/") {
+				path = "/docs"
+			}
+			s.writeMoved(pages+path, true, spread)
+			s.Begin(config)
+			var got map[string]string
+			s.Eventually(func() bool {
+				dates, ok := s.datesOf(newName+path, newName+path)
+				got = dates
+				return ok && len(got) == movedPages
+			}, s.SitemapLog)
+			for i := range movedPages {
+				if want := harness.Stamp(spread(i)); got[movedPage(i)] != want {
+					t.Errorf("%s has the date %q, want %q", movedPage(i), got[movedPage(i)], want)
+				}
+			}
+			if lines := s.LogLines(known); len(lines) > 0 {
+				t.Errorf("the log says %s", lines)
+			}
+		})
+	}
+}
+
+// TestDamagedFormer: a former site whose records cannot be read is no reason to serve nothing.
+func TestDamagedFormer(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"empty":  func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a text": func(path string) error { return os.WriteFile(path, []byte("no "), 0o600) },
+		"gone":   os.Remove,
+		"a folder": func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.MkdirAll(filepath.Join(path, "below"), 0o700)
+		},
+	} {
+		for _, isManifest := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, manifest %t", name, isManifest), func(t *testing.T) {
+				s := beginFormer(t)
+				s.stopWritten()
+				for _, path := range s.stateFiles("state") {
+					if (filepath.Base(path) == "manifest.json") == isManifest {
+						harness.Must(t, damage(path))
+					}
+				}
+				before := s.stateFiles("state")
+				s.writeMoved("site", true, spread)
+				s.Begin(siteAt(newName, "site", ""))
+				want := make(map[string]string)
+				for i := range movedPages {
+					want[movedPage(i)] = harness.Stamp(spread(i))
+				}
+				s.wantMoved(newName, newName, want)
+				if lines := s.LogLines(known); len(lines) > 0 {
+					t.Errorf("the log says %s", lines)
+				}
+				after := strings.Join(s.stateFiles("state"), "\n")
+				for _, path := range before {
+					if !strings.Contains(after, path) {
+						t.Errorf("%s is gone", path)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package sitemap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// TestLikeness: which former site is evidently the same under another name.
+func TestLikeness(t *testing.T) {
+	old := names{Origin: "https://old.example", Internal: "https://old.example", Scope: "/"}
+	files := traits{names: old, Root: "/srv/www"}
+	app := traits{names: old, Proxied: true}
+	for name, test := range map[string]struct {
+		now    traits
+		change func(former *traits)
+		want   likeness
+	}{
+		"the same":                     {files, func(*traits) {}, sameHost},
+		"http":                         {files, func(f *traits) { f.Origin = "http://old.example"; f.Internal = f.Origin }, sameHost},
+		"www":                          {files, func(f *traits) { f.Origin = "https://www.old.example"; f.Internal = f.Origin }, sameHost},
+		"without a base URL":           {files, func(f *traits) { f.Origin = "https://public.example" }, sameHost},
+		"behind a proxy":               {files, func(f *traits) { f.Internal = "http://localhost:8080" }, sameHost},
+		"another host":                 {files, func(f *traits) { f.Origin = "https://new.example"; f.Internal = f.Origin }, sameFiles},
+		"another port":                 {files, func(f *traits) { f.Origin = "https://old.example:444"; f.Internal = f.Origin }, sameFiles},
+		"another subdomain":            {files, func(f *traits) { f.Origin = "https://blog.old.example"; f.Internal = f.Origin }, sameFiles},
+		"another root":                 {files, func(f *traits) { f.Root = "/srv/other" }, unlike},
+		"no root":                      {files, func(f *traits) { f.Root = "" }, unlike},
+		"another file system":          {files, func(f *traits) { f.FS = "embedded" }, unlike},
+		"another folder":               {files, func(f *traits) { f.Scope = "/docs/" }, unlike},
+		"an application":               {app, func(*traits) {}, sameHost},
+		"an application by http":       {app, func(f *traits) { f.Origin = "http://old.example"; f.Internal = f.Origin }, sameHost},
+		"an application, another host": {app, func(f *traits) { f.Origin = "https://new.example"; f.Internal = f.Origin }, unlike},
+		"an application, another port": {app, func(f *traits) { f.Origin = "https://old.example:444"; f.Internal = f.Origin }, unlike},
+		"files, then an application":   {files, func(f *traits) { f.Origin = "https://new.example"; f.Internal = f.Origin; f.Proxied = true }, unlike},
+	} {
+		former := test.now
+		test.change(&former)
+		if got := test.now.likenessTo(former); got != test.want {
+			t.Errorf("%s: got %d, want %d", name, got, test.want)
+		}
+		if got := former.likenessTo(test.now); got != test.want {
+			t.Errorf("%s, the other way round: got %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestBetterFormer: of several former sites, the most like is taken, and then the latest.
+func TestBetterFormer(t *testing.T) {
+	of := func(l likeness, confirmed int64) *former {
+		return &former{likeness: l, confirmed: time.Unix(confirmed, 0)}
+	}
+	for name, test := range map[string]struct {
+		is, other *former
+		want      bool
+	}{
+		"the only one":       {of(sameFiles, 1), nil, true},
+		"more like":          {of(sameHost, 1), of(sameFiles, 2), true},
+		"less like":          {of(sameFiles, 2), of(sameHost, 1), false},
+		"later":              {of(sameFiles, 2), of(sameFiles, 1), true},
+		"earlier":            {of(sameFiles, 1), of(sameFiles, 2), false},
+		"alike in all: none": {of(sameFiles, 1), of(sameFiles, 1), false},
+	} {
+		if got := test.is.isBetterThan(test.other); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// TestKeptOfFormer: of a site at another host, only pages that are files are kept.
+func TestKeptOfFormer(t *testing.T) {
+	for name, test := range map[string]struct {
+		likeness
+		rec  store.Record
+		want bool
+	}{
+		"a file":                          {sameFiles, store.Record{Version: 1}, true},
+		"a file that an upstream returns": {sameFiles, store.Record{Version: 1, Flags: store.Proxied}, false},
+		"no file":                         {sameFiles, store.Record{}, false},
+		"a file of the same host":         {sameHost, store.Record{Version: 1}, true},
+		"no file of the same host":        {sameHost, store.Record{Flags: store.Proxied}, true},
+	} {
+		if got := test.isKept(&test.rec); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+	}
+}
