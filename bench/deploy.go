@@ -229,3 +229,30 @@ func (b *bench) largeRow(ctx context.Context) *row {
 	b.say("  freshness: a page of 3 MiB whose header grows has %d dates", len(d.dates["/log.html"]))
 	return &row{what: "a page over 2 MiB whose header grows, thrice: its date moves", show: count, ours: []float64{float64(moved)}}
 }
+
+// restRows measure a large site while nothing changes, and the first file that is saved after that.
+func (b *bench) restRows(ctx context.Context) []*row {
+	of := number(b.files) + " files, which are watched: "
+	idle := &row{what: of + "processor time of a quiet minute", show: duration, reach: atMost(0.1)}
+	saved := &row{what: of + "a file saved after a quiet time: listed", show: duration, reach: atMost(10)}
+	root := b.tree("tree", b.files, small)
+	s := b.serve("rest", files(root, "sitemap"))
+	must(s.listed(ctx, b.files))
+	check(s.until(ctx, "a whole watch", func() (bool, error) {
+		_, body, err := get(ctx, "http://"+s.admin+"/sitemap/sites")
+		return strings.Contains(string(body), `"state": "whole"`) || strings.Contains(string(body), `"state":"whole"`), err
+	}))
+	realTime().until(ctx, time.Now().Add(2*time.Minute)) // in which dates are decided, and the refresh has paid for itself
+	before := must(s.processor())
+	realTime().until(ctx, time.Now().Add(time.Minute))
+	idle.add(must(s.processor()) - before)
+	name := filepath.Join(root, "section-000", "part-00", "saved.html")
+	check(os.WriteFile(name, small(b.files), 0o644))
+	at := float64(time.Now().UnixNano()) / 1e9
+	last, _, err := s.refreshed(ctx, func(r report) bool { return r.Pages == b.files+1 })
+	check(err, os.Remove(name))
+	saved.add(last.At - at)
+	b.say("  freshness: %s files: %s in a quiet minute, a file saved is listed after %s (%s)", number(b.files),
+		duration(idle.ours[0]), duration(saved.ours[0]), load())
+	return []*row{idle, saved}
+}

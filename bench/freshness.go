@@ -50,7 +50,7 @@ func (b *bench) freshnessRows(ctx context.Context) []*row {
 	}
 	group.Wait()
 	check(failures...)
-	return slices.Concat(rows...)
+	return append(slices.Concat(rows...), b.restRows(ctx)...)
 }
 
 // ages is a row of the time that changes took to show, judged by one of its quantiles.
@@ -505,6 +505,8 @@ func (b *bench) namedBy(ctx context.Context, source string) []*row {
 	check(os.MkdirAll(root, 0o755))
 	for i := range pages {
 		write(i, 0)
+		longAgo := time.Now().AddDate(0, 0, -10-i)
+		check(os.Chtimes(filepath.Join(root, path(i)), longAgo, longAgo))
 	}
 	name(0, pages)
 	directive := "sitemap"
@@ -525,12 +527,16 @@ func (b *bench) namedBy(ctx context.Context, source string) []*row {
 	}
 	m.watch(ctx, at.Add(5*time.Minute), isDone)
 	one := func(d time.Duration) []time.Duration { return []time.Duration{d} }
+	bound := 2 * time.Minute
+	if source == "files" {
+		bound = 3 * time.Second // they are watched
+	}
 	rows := []*row{
-		ages("`"+source+"`: a new page: listed", 1, one(m.untilListed(path(pages), at)), 2*time.Minute),
-		ages("`"+source+"`: a page removed: unlisted", 1, one(m.untilGone(path(0), at)), 2*time.Minute),
+		ages("`"+source+"`: a new page: listed", 1, one(m.untilListed(path(pages), at)), bound),
+		ages("`"+source+"`: a page removed: unlisted", 1, one(m.untilGone(path(0), at)), bound),
 	}
 	if source == "files" {
-		rows = append(rows, ages("`files`: a text changed: dated", 1, one(m.untilDated(path(pages/2), at)), 5*time.Minute))
+		rows = append(rows, ages("`files`: a text changed: dated", 1, one(m.untilDated(path(pages/2), at)), 40*time.Second))
 	}
 	return rows
 }
