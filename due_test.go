@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -71,13 +72,15 @@ func TestDue(t *testing.T) {
 		{"many sites share a rate", time.Second, prospects{serves: true, probes: time.Hour}, time.Hour},
 		{"many sites share a rate, and the interval is given", time.Second, prospects{serves: true, isGiven: true, probes: time.Hour}, time.Minute},
 
-		{"every change is told", time.Second, prospects{serves: true, rests: true}, time.Hour},
-		{"every change is told, of a costly refresh", time.Second, prospects{serves: true, rests: true, cost: 4 * time.Minute}, 80 * time.Minute},
-		{"every change is told, and the interval is given", time.Second, prospects{serves: true, rests: true, isGiven: true}, time.Minute},
-		{"every change is told, and pages are left", time.Second, prospects{serves: true, rests: true, isLeft: true}, time.Second + soon},
-		{"every change is told, and a page is due", time.Second, prospects{serves: true, rests: true, next: at(10 * time.Minute)}, 10 * time.Minute},
-		{"every change is told, and a list is left", time.Second, prospects{serves: true, rests: true, listLeft: true, nextList: at(10 * time.Minute)}, 10 * time.Minute},
-		{"every change is told, and the clock was set back", -3 * time.Hour, prospects{serves: true, rests: true}, -2 * time.Hour},
+		{"the next refresh begins to watch", time.Second, prospects{serves: true, changes: areToldNext, cost: time.Minute}, time.Minute},
+		{"the next refresh begins to watch, and many sites share a rate", time.Second, prospects{serves: true, changes: areToldNext, probes: time.Hour}, time.Hour},
+		{"every change is told", time.Second, prospects{serves: true, changes: areTold}, time.Hour},
+		{"every change is told, of a costly refresh", time.Second, prospects{serves: true, changes: areTold, cost: 4 * time.Minute}, 80 * time.Minute},
+		{"every change is told, and the interval is given", time.Second, prospects{serves: true, changes: areTold, isGiven: true}, time.Minute},
+		{"every change is told, and pages are left", time.Second, prospects{serves: true, changes: areTold, isLeft: true}, time.Second + soon},
+		{"every change is told, and a page is due", time.Second, prospects{serves: true, changes: areTold, next: at(10 * time.Minute)}, 10 * time.Minute},
+		{"every change is told, and a list is left", time.Second, prospects{serves: true, changes: areTold, listLeft: true, nextList: at(10 * time.Minute)}, 10 * time.Minute},
+		{"every change is told, and the clock was set back", -3 * time.Hour, prospects{serves: true, changes: areTold}, -2 * time.Hour},
 		{"a file has changed", 10 * time.Second, prospects{serves: true, isChanged: true, cost: time.Second / 2}, 10 * time.Second},
 		{"a file has changed soon", time.Second, prospects{serves: true, isChanged: true, cost: time.Second / 2}, 10 * time.Second},
 		{"a file has changed, and the interval is given", time.Second, prospects{serves: true, isChanged: true, isGiven: true, cost: time.Second / 2}, 10 * time.Second},
@@ -169,10 +172,10 @@ func (p *prospects) paid(at time.Time) time.Time {
 // asUsual is an interval, or twenty times the cost, after the last refresh began, or after now if that is earlier.
 func asUsual(p *prospects) time.Time {
 	pause := p.interval
-	if !p.isGiven && p.rests {
+	if !p.isGiven && p.changes == areTold {
 		pause = time.Hour
 	}
-	if !p.isGiven && 20*p.cost > pause {
+	if !p.isGiven && p.changes != areToldNext && 20*p.cost > pause {
 		pause = 20 * p.cost
 	}
 	if p.begun.After(p.now) {
@@ -214,11 +217,12 @@ func allProspects() iter.Seq[prospects] {
 	nexts := []time.Duration{-years, -time.Hour, 0, 1, soon - 1, soon + 1, retryEmpty - 1, retryEmpty + 1, interval - 1, interval + 1, years}
 	lists := []time.Duration{-time.Hour, soon - 1, soon + 1, retryEmpty - 1, interval + 1}
 	return func(yield func(prospects) bool) {
-		for bits := range 1 << 8 {
+		for bits := range 3 << 7 {
 			is := func(i int) bool { return bits>>i&1 != 0 }
 			p := prospects{
 				now: batch, interval: interval,
-				isGiven: is(0), failed: is(1), serves: is(2), closed: is(3), isLeft: is(4), listLeft: is(5), rests: is(6), isChanged: is(7),
+				isGiven: is(0), failed: is(1), serves: is(2), closed: is(3), isLeft: is(4), listLeft: is(5), isChanged: is(6),
+				changes: awareness(bits >> 7),
 			}
 			for _, age := range ages {
 				p.begun = p.now.Add(-age)
@@ -299,12 +303,13 @@ func TestProspects(t *testing.T) {
 	begun := batch
 	usual := prospects{begun: begun, interval: time.Minute, next: time.Unix(0, 0)}
 	for name, test := range map[string]struct {
-		given  time.Duration // the interval; 0: none
-		served bool
-		closed bool // robots.txt cannot be fetched
-		unread int  // documents of the own sitemaps
-		out    report.Refresh
-		want   func(p *prospects)
+		given   time.Duration // the interval; 0: none
+		served  bool
+		closed  bool // robots.txt cannot be fetched
+		unread  int  // documents of the own sitemaps
+		watches bool // it has a watcher
+		out     report.Refresh
+		want    func(p *prospects)
 	}{
 		"nothing":              {want: func(*prospects) {}},
 		"an interval":          {given: time.Hour, want: func(p *prospects) { p.interval = time.Hour; p.isGiven = true }},
@@ -318,6 +323,8 @@ func TestProspects(t *testing.T) {
 		"pages are left":       {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, want: func(p *prospects) { p.isLeft = true }},
 		"all is done": {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Unix()}},
 			want: func(p *prospects) { p.next = time.Unix(begun.Unix(), 0) }},
+		"it begins to watch": {watches: true, served: true, want: func(p *prospects) { p.serves = true; p.changes = areToldNext }},
+		"it serves nothing":  {watches: true, want: func(*prospects) {}},
 		"dates are due":      {out: report.Refresh{DatesDue: begun.Add(time.Second)}, want: func(p *prospects) { p.datesDue = begun.Add(time.Second) }},
 		"nothing is crawled": {out: report.Refresh{Crawled: crawl.Result{Gathered: true}}, want: func(*prospects) {}},
 	} {
@@ -328,6 +335,9 @@ func TestProspects(t *testing.T) {
 		s.serve(nil)
 		if test.served {
 			s.serve(listing(1))
+		}
+		if test.watches {
+			s.watchers = []watcher{{files.NewWatcher(), new(SourceFiles)}}
 		}
 		if test.closed {
 			s.probed.Store(&probeResult{robots: robotsRules{closed: true}})

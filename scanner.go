@@ -319,11 +319,20 @@ type prospects struct {
 	shared     bool          // other processes refresh the site, too:
 	sharedDue  time.Time     // when this one is to,
 	isFollowed bool          // and it has just left that to another one
-	rests      bool          // every change is told: refreshes need not look for any
+	changes    awareness     // how the site learns of changes of its files
 	isChanged  bool          // one was, since the last refresh began
 	listLeft   bool          // a document of the site's own sitemaps was not read yet
 	nextList   time.Time     // when it may be fetched
 }
+
+// awareness is how a site learns of changes of its files.
+type awareness uint8
+
+const (
+	areFound    awareness = iota // refreshes look for them
+	areToldNext                  // so does the next one, which has those after it told: it comes soon, once, whatever it costs
+	areTold                      // all of them are told: refreshes need not look for any
+)
 
 // due returns when a site is next due: an interval after the last refresh began, or sooner where there is work.
 func due(p prospects) time.Time {
@@ -348,9 +357,13 @@ func due(p prospects) time.Time {
 	}
 	interval := p.interval
 	if !p.isGiven {
-		interval = max(interval, shareOfTime*p.cost, p.probes)
-		if p.rests {
-			interval = max(interval, restFor)
+		switch p.changes {
+		case areFound:
+			interval = max(interval, shareOfTime*p.cost, p.probes)
+		case areToldNext:
+			interval = max(interval, p.probes)
+		case areTold:
+			interval = max(interval, shareOfTime*p.cost, p.probes, restFor)
 		}
 	}
 	// By then, the last refresh has taken no more than its share of the time.
@@ -405,7 +418,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
 		next:     time.Unix(out.Crawled.Next, 0),
 		datesDue: out.DatesDue,
-		rests:    s.rests(out),
+		changes:  s.awareness(out),
 	}
 	p.isChanged = s.isChanged(begun)
 	hasBegun := out.Result != outcome.Failed && out.Result != outcome.Followed && out.Result != outcome.Later
@@ -434,7 +447,7 @@ func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	defer s.planning.Unlock()
 	p := s.prospects(out, begun)
 	s.prospected = &p
-	s.resting.Store(p.rests && !p.isGiven)
+	s.resting.Store(p.changes == areTold && !p.isGiven)
 	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
 	isCommitted := out.Result != outcome.Alias && out.Result != outcome.Superseded
 	if member := s.state.fleet; member != nil && isCommitted && !member.IsEmpty() {

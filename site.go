@@ -228,6 +228,7 @@ type site struct {
 	private  bool       // visitors need a client certificate
 
 	watchers   []watcher
+	hasWatched bool        // a refresh has begun to watch, or could not; only the refresh uses it
 	resting    atomic.Bool // every change is told: see rests
 	planning   sync.Mutex  // of what follows, and while the next refresh is planned by it
 	prospected *prospects  // of the last refresh; nil: one is under way, or none was

@@ -61,6 +61,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	}
 	set := &s.handler.settings
 	r.source = source
+	s.hasWatched = s.hasWatched || r.before.snapshot != nil // see Refresh.watcher
 	r.source.warnOfHidden(ctx)
 	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index)
 	// A source that yields nothing for so long is left out of this refresh.

@@ -116,6 +116,18 @@ func (s *site) isChanged(since time.Time) bool {
 	return false
 }
 
+// awareness is how the site learns of changes after a refresh with this result.
+func (s *site) awareness(out *report.Refresh) awareness {
+	if s.rests(out) {
+		return areTold
+	}
+	isFirst := s.published().snapshot != nil && !s.hasWatched
+	if isFirst && len(s.watchers) > 0 {
+		return areToldNext
+	}
+	return areFound
+}
+
 // rests reports whether nothing new can come, after a refresh with this result, but by what is told: the pages are files that
 // are watched as a whole, and so are all documents that name some.
 func (s *site) rests(out *report.Refresh) bool {
