@@ -1,6 +1,7 @@
 package indexing
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -56,10 +57,10 @@ func (b *burst) end() int64 {
 	return b.to + editsQuiet
 }
 
-// decidesAt is when the date of a page is decided that has changed at a time: when the burst is over, or after an hour. That
-// is rounded up to a minute, so that a deployment without an end has pages selected once a minute at most.
-func (b *burst) decidesAt(at int64) int64 {
-	waited := (at + longestWait + 59) / 60 * 60
+// decidesAt is when the date of a page is decided that waits since a time: when the burst is over, or after an hour. That is
+// rounded up to a minute, so that a deployment without an end has pages selected once a minute at most.
+func (b *burst) decidesAt(since int64) int64 {
+	waited := (since + longestWait + 59) / 60 * 60
 	return min(b.end(), waited)
 }
 
@@ -73,11 +74,11 @@ const (
 	ofRelease                    // a correction within a deployment, which has changed the time of the file
 )
 
-// textChangeAt decides what a change comes from, by its time, by the difference between the texts and by the time now. Without a
-// difference, the text of before is back.
-func (b *burst) textChangeAt(at int64, difference uint64, now int64) textChange {
+// textChange decides what a change comes from, by the time since which its date waits, by the difference between the texts and
+// by the time now. Without a difference, the text of before is back.
+func (b *burst) textChange(since int64, difference uint64, now int64) textChange {
 	switch {
-	case now < b.decidesAt(at):
+	case now < b.decidesAt(since):
 		return undecided
 	case difference == 0, slices.Contains(b.shared, difference), b.isTemplate():
 		return ofTemplate
@@ -217,7 +218,7 @@ func (b *bursts) find() {
 	}
 	slices.Sort(b.activity)
 	slices.Sort(b.waiting)
-	slices.SortFunc(b.changes, func(x, y fileChange) int { return int(x.at - y.at) })
+	slices.SortFunc(b.changes, func(x, y fileChange) int { return cmp.Compare(x.at, y.at) })
 	waiting := b.waiting
 	changes := b.changes
 	for chain := range b.activity.chains(b.gap) {
@@ -238,7 +239,7 @@ func (b *bursts) find() {
 		}
 		next.count(changes[:m])
 		b.all = append(b.all, next)
-		for _, at := range waiting[:n] {
+		for _, at := range waiting[:n] { // or a page waits for longer already, and is decided with the next change
 			b.plan(next.decidesAt(int64(at)))
 		}
 		b.plan(next.end())
@@ -274,7 +275,7 @@ func (b *bursts) plan(at int64) {
 // isOpen reports whether the date of a page waits for the end of a burst.
 func (b *bursts) isOpen(rec *store.Record) bool {
 	burst := b.of(rec)
-	return burst != nil && b.now < burst.decidesAt(b.changedAt(rec))
+	return burst != nil && b.now < burst.decidesAt(batchOf(rec))
 }
 
 // declaresWhileOpen reports whether the date that a page declares may be that of a build under way. It waits until that is over,
@@ -283,16 +284,16 @@ func (b *bursts) declaresWhileOpen(rec *store.Record) bool {
 	if !b.isNews(rec) {
 		return false
 	}
-	at := b.changedAt(rec)
 	burst := b.of(rec)
 	if burst == nil || b.now >= burst.end() || declaredUntil(rec) < burst.from-burst.gap {
 		return false
 	}
-	if b.now < burst.decidesAt(at) {
+	hasChanged := batchOf(rec) >= burst.from
+	if !hasChanged {
 		return true
 	}
-	hasChanged := batchOf(rec) >= burst.from
-	return !hasChanged || burst.textChangeAt(at, differenceOf(rec), b.now) == ofTemplate
+	change := burst.textChange(batchOf(rec), differenceOf(rec), b.now)
+	return change == undecided || change == ofTemplate
 }
 
 // textChangeOf decides what the last change of a page's text comes from.
@@ -301,5 +302,5 @@ func (b *bursts) textChangeOf(rec *store.Record) textChange {
 	if burst == nil {
 		return ofEdit
 	}
-	return burst.textChangeAt(b.changedAt(rec), differenceOf(rec), b.now)
+	return burst.textChange(batchOf(rec), differenceOf(rec), b.now)
 }

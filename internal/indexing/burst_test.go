@@ -40,7 +40,7 @@ func TestTextChange(t *testing.T) {
 		{"a deployment without an end, after an hour, rounded up to a minute", endless, own, 1025 + 3600 + 55, ofRelease},
 		{"a template, amid a deployment without an end", endless, template, 1025 + 3600 + 55, ofTemplate},
 	} {
-		if got := test.burst.textChangeAt(1025, test.difference, test.now); got != test.want {
+		if got := test.burst.textChange(1025, test.difference, test.now); got != test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
 	}
@@ -296,6 +296,20 @@ func TestEndlessDeployment(t *testing.T) {
 			f.write(int(second/60), uint64(second+1))
 		}
 	})
+}
+
+// TestRestlessFile: a file that is written every few seconds has a date at least once an hour.
+func TestRestlessFile(t *testing.T) {
+	f := newFolder(t, 40)
+	begun := f.now
+	f.pass(2*hour, func(second int64) {
+		if second%20 == 0 {
+			f.write(0, uint64(second+1))
+		}
+	})
+	if got := f.dates["/0000"].LastMod; got < begun+hour-300 {
+		t.Errorf("it has a date of %d s after it was written first", got-begun)
+	}
 }
 
 // TestUploadOverHours: the files of a new site come one by one. None is dated with the upload; those with the times of long ago are.

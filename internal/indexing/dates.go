@@ -322,7 +322,8 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 	batch := batchOf(rec)
 	dated := rec.Selected.Dated
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
-	if batch == 0 || batch == dated || batch == d.rules.OpenBatch {
+	isPage := rec.Status == 200 && rec.Absent == 0 // else the others tell nothing of it
+	if !isPage || batch == 0 || batch == dated || batch == d.rules.OpenBatch {
 		return before, dated
 	}
 	isNew := dated == 0
@@ -351,7 +352,7 @@ func (d *dates) ofNewFile(rec *store.Record) (date, int64) {
 	if burst == nil {
 		return d.atFirstSight(rec), batchOf(rec)
 	}
-	if d.bursts.now < burst.decidesAt(d.bursts.changedAt(rec)) {
+	if d.bursts.isOpen(rec) {
 		return date{}, 0
 	}
 	at := d.atFirstSight(rec)
