@@ -97,9 +97,10 @@ type folder struct {
 
 // file is what a scan sees, and when it changed for it.
 type file struct {
-	modTime int64
-	blocks  uint64
-	changed int64
+	modTime  int64
+	blocks   uint64
+	changed  int64
+	declared int64
 }
 
 // newFolder returns a folder of n files that were last changed on days long ago, and are dated.
@@ -146,6 +147,7 @@ func (f *folder) scan() (due time.Time) {
 		r.Text = file.blocks
 		r.Blocks = file.blocks
 		r.ModTime = file.modTime
+		r.Declared = file.declared
 		records = append(records, r)
 	}
 	slices.SortFunc(records, func(a, b store.Record) int { return cmp.Compare(a.Path, b.Path) })
@@ -439,5 +441,49 @@ func TestNewPages(t *testing.T) {
 			}
 		}
 		f.pass(400, func(int64) {})
+	}
+}
+
+// TestStampedDeployment: pages declare when they were built. That moves no date, neither while some of them still declare the build
+// before, nor once it is over, whether all pages do so or a few.
+func TestStampedDeployment(t *testing.T) {
+	const n, corrections = 60, 3
+	for name, test := range map[string]struct{ stamped, lasts, corrections int64 }{
+		"all":                 {n, 1, 0},
+		"all, slowly":         {n, 20, 0},
+		"all, more slowly":    {n, 1200, 0},
+		"all, some corrected": {n, 1200, corrections},
+	} {
+		f := newFolder(t, n)
+		for i := range test.stamped {
+			if test.stamped == n { // else they declare nothing before
+				f.files[fmt.Sprintf("/%04d", i)].declared = f.now - 100*day + i
+			}
+		}
+		f.scan()
+		was := f.served()
+		f.check = func() {
+			if _, others := f.datesOf(int(test.corrections), was); others > 0 {
+				t.Fatalf("%s: %d false dates, after %d s", name, others, f.now-noon.Unix())
+			}
+		}
+		f.pass(test.lasts+1800, func(second int64) {
+			for i := range int64(n) {
+				if i*test.lasts/n != second {
+					continue
+				}
+				difference := uint64(1 << 40)
+				if i < test.corrections {
+					difference += uint64(i + 1)
+				}
+				f.write(int(i), difference)
+				if i < test.stamped {
+					f.files[fmt.Sprintf("/%04d", i)].declared = f.now
+				}
+			}
+		})
+		if corrected, _ := f.datesOf(int(test.corrections), was); corrected != int(test.corrections) {
+			t.Errorf("%s: %d corrections are dated", name, corrected)
+		}
 	}
 }

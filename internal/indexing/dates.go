@@ -81,6 +81,26 @@ func (t times) alike() [][2]uint32 {
 	return t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
 }
 
+// areOfBuilds reports whether nine tenths of the times are those of one upload, or of two: while pages are deployed that declare when
+// they were built, some of them still declare the build before.
+func (t times) areOfBuilds() bool {
+	if len(t.alike()) > 0 {
+		return true
+	}
+	var largest, second int
+	for _, r := range t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= len(t) }) {
+		count := t.before(int64(r[1])+1) - t.before(int64(r[0]))
+		switch {
+		case count > largest:
+			second = largest
+			largest = count
+		case count > second:
+			second = count
+		}
+	}
+	return second > 0 && 10*(largest+second) >= 9*len(t)
+}
+
 // dates is what all pages together say about the date of each: whether a batch is a deployment, or a
 // change of what its pages have in common.
 type dates struct {
@@ -210,7 +230,7 @@ func (d *dates) addKnown(rec *store.Record) {
 // decide is called once all records were added.
 func (d *dates) decide() {
 	d.bursts.find()
-	d.declaredAlike = len(d.declared.alike()) > 0
+	d.declaredAlike = d.declared.areOfBuilds()
 	d.headersAlike = len(d.headers.alike()) > 0
 	if !d.rules.TrustLists && len(d.lists.alike()) > 0 {
 		d.buildTimes = d.lists.uploads(func(count int) bool { return count >= fewestAlike })
