@@ -453,6 +453,8 @@ func TestStampedDeployment(t *testing.T) {
 		"all, slowly":         {n, 20, 0},
 		"all, more slowly":    {n, 1200, 0},
 		"all, some corrected": {n, 1200, corrections},
+		"a few":               {6, 20, 0},
+		"one":                 {1, 20, 0},
 	} {
 		f := newFolder(t, n)
 		for i := range test.stamped {

@@ -304,7 +304,7 @@ func (d *dates) listed(rec *store.Record, text date) date {
 		return before // until what has changed is confirmed
 	case rec.Declared != 0 && isBelieved && d.waitsForBurst(rec):
 		return before
-	case rec.Declared != 0 && isBelieved:
+	case rec.Declared != 0 && isBelieved && !d.declaresBuild(rec, text):
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
 	case hasList:
 		return list // the operator's word, or the application's, which needs no confirmation
@@ -322,6 +322,18 @@ func (d *dates) waitsForBurst(rec *store.Record) bool {
 	}
 	isPending := rec.Selected.Dated != 0 && batchOf(rec) != rec.Selected.Dated
 	return isPending && d.bursts.isOpen(rec) || d.bursts.declaresWhileOpen(rec)
+}
+
+// declaresBuild reports whether the date that a page declares is that of a build, which has changed the template: it is as new as
+// the last change of the page, by which the date of its text has not moved.
+func (d *dates) declaresBuild(rec *store.Record, text date) bool {
+	if !isFile(rec) || rec.Changed == 0 {
+		return false
+	}
+	longestBuild := longestWait + d.bursts.gap
+	isNew := declaredUntil(rec) >= rec.Changed-longestBuild
+	hasMoved := text.unix >= min(rec.Changed, rec.ModTime)-longestBuild // a deployment may keep the times of files
+	return isNew && !hasMoved
 }
 
 // listDate returns the date that a list gives a page; zero: none does.
