@@ -85,6 +85,12 @@ func (c *Child) Kill() {
 	})
 }
 
+// Output kills the process, and returns what it has written.
+func (c *Child) Output() string {
+	c.Kill()
+	return c.output.String()
+}
+
 // First waits for a child's first answer for the sitemap.
 func (s *Server) First(c *Child) Response {
 	s.T.Helper()
@@ -93,6 +99,6 @@ func (s *Server) First(c *Child) Response {
 		var err error
 		r, err = s.Try(http.MethodGet, Local+"/sitemap.xml")
 		return err == nil
-	}, func() string { return "no answer\n" + s.SitemapLog() })
+	}, func() string { return "no answer\n" + c.Output() + s.SitemapLog() })
 	return r
 }

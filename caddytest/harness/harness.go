@@ -94,15 +94,8 @@ func Start(t *testing.T, caddyfile string, files map[string]string) *Server {
 func Prepare(t *testing.T, files map[string]string) *Server {
 	t.Helper()
 	running.Lock()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	Must(t, err)
-	s := &Server{
-		T: t, Dir: dir, Port: FreePort(t), TLS: FreePort(t), More: FreePort(t),
-		httpPort: FreePort(t), httpsPort: FreePort(t),
-	}
-	s.Log = filepath.Join(t.TempDir(), "caddy.log")
+	s := PrepareChildren(t, files)
 	_ = os.Setenv("XDG_DATA_HOME", t.TempDir()) // what one test leaves there is not another's
-	s.Write(files)
 	others := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
 		defer running.Unlock()
@@ -127,6 +120,20 @@ func Prepare(t *testing.T, files map[string]string) *Server {
 			t.Errorf("goroutines outlive Caddy: %v", err)
 		}
 	})
+	return s
+}
+
+// PrepareChildren is Prepare for a Caddy that runs as a [Child] only, which tests of one process may do side by side.
+func PrepareChildren(t *testing.T, files map[string]string) *Server {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	Must(t, err)
+	s := &Server{
+		T: t, Dir: dir, Port: FreePort(t), TLS: FreePort(t), More: FreePort(t),
+		httpPort: FreePort(t), httpsPort: FreePort(t),
+	}
+	s.Log = filepath.Join(t.TempDir(), "caddy.log")
+	s.Write(files)
 	return s
 }
 
