@@ -489,3 +489,41 @@ func TestStampedDeployment(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedAfterDeployment: a file that is moved or copied once a deployment is over still has the time at which that wrote it. It is
+// no date of the page, nor of one in whose place it is put.
+func TestMovedAfterDeployment(t *testing.T) {
+	const n = 60
+	f := newFolder(t, n)
+	for i := range n {
+		f.write(i, 1<<40)
+	}
+	deployed := f.now
+	f.pass(600, func(int64) {})
+	f.files["/moved"] = f.files["/0007"]
+	delete(f.files, "/0007")
+	edited := f.files["/0008"]
+	edited.modTime = f.now - 60
+	f.files["/edited"] = edited
+	delete(f.files, "/0008")
+	f.files["/0009"], f.files["/0010"] = f.files["/0010"], f.files["/0009"]
+	f.files["/0009"].changed = f.now
+	f.files["/0010"].changed = f.now
+	f.check = func() {
+		for _, path := range []string{"/moved", "/0009", "/0010"} {
+			if s := f.dates[path]; s.LastMod == deployed {
+				t.Fatalf("%s is dated with the deployment, %d s after it", path, f.now-deployed)
+			}
+		}
+	}
+	f.pass(600, func(int64) {})
+	for path, want := range map[string]store.Selected{
+		"/moved":  {},
+		"/edited": {LastMod: edited.modTime},
+		"/0009":   {LastMod: f.dates["/0009"].LastMod, Day: true},
+	} {
+		if s := f.dates[path]; s.LastMod != want.LastMod || s.Day != want.Day {
+			t.Errorf("%s: got %d, by day %t, want %d, %t", path, s.LastMod, s.Day, want.LastMod, want.Day)
+		}
+	}
+}

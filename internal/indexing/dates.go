@@ -114,6 +114,7 @@ type dates struct {
 	since   int64  // the first batch of these
 
 	uploadTimes   [][2]uint32
+	deployedTimes [][2]uint32 // of the files of known pages, where many were written together; none unless a page is to be dated
 	declaredAlike bool
 	headersAlike  bool
 
@@ -149,6 +150,7 @@ type allTimes struct {
 	lists    times // of pages that a list dates
 	undated  times // of pages whose text has no date, or none yet
 	files    times // those of undated that are of files
+	written  times // those of files of pages that were dated before
 	fetched  times // when known pages without a file version were fetched
 	told     times // of changed pages that were fetched because of another date in a list
 
@@ -200,7 +202,11 @@ func (d *dates) add(rec *store.Record) {
 		}
 		return
 	}
-	if !isFile(rec) && rec.Streak < maxStreak { // that its text changes once more says nothing about the template
+	if isFile(rec) {
+		d.written.add(rec.ModTime)
+		return
+	}
+	if rec.Streak < maxStreak { // that its text changes once more says nothing about the template
 		d.addKnown(rec)
 	}
 }
@@ -240,6 +246,12 @@ func (d *dates) decide() {
 		d.uploadTimes = append(d.uploadTimes, d.undated.uploads(func(count int) bool {
 			return count >= fewestDeployed && 5*count >= d.fresh
 		})...)
+	}
+	if d.fresh > 0 || len(d.bursts.all) > 0 {
+		known := len(d.written)
+		d.deployedTimes = d.written.uploads(func(count int) bool {
+			return count >= fewestDeployed && 5*count >= known
+		})
 	}
 	d.decideRound()
 	d.allTimes = allTimes{}
@@ -371,11 +383,11 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 	case ofTemplate:
 		return before, batch
 	case ofRelease:
-		at := d.ofChange(rec)
+		at := d.ofChange(rec, true)
 		at.day = at.unix != 0
 		return at, batch
 	}
-	return d.ofChange(rec), batch
+	return d.ofChange(rec, !d.isMoved(rec, rec.Changed)), batch
 }
 
 // ofNewFile is ofText for a page that is a file and was never dated. One that was written by a deployment has the day.
@@ -427,7 +439,19 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 	if isIn(d.uploadTimes, at.unix) || !isFile && d.headersAlike {
 		return date{}
 	}
+	if d.isMoved(rec, rec.First) {
+		return date{}
+	}
 	return at
+}
+
+// isMoved reports whether the file of a page was written by a deployment that was over when the page, or a change of it, was found: it
+// was moved or copied since, and its time says nothing of when it changed.
+func (d *dates) isMoved(rec *store.Record, found int64) bool {
+	return isFile(rec) && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
+		isOver := int64(r[1])+d.bursts.gap < found
+		return isOver && int64(r[0]) <= rec.ModTime && rec.ModTime <= int64(r[1])
+	})
 }
 
 // isIn reports whether a time is in any of the ranges.
@@ -437,10 +461,11 @@ func isIn(ranges [][2]uint32, unix int64) bool {
 	})
 }
 
-func (d *dates) ofChange(rec *store.Record) date {
+// ofChange returns when the text of a page has changed: by the time of its file, if that can be told from it, or of its response.
+func (d *dates) ofChange(rec *store.Record, byFile bool) date {
 	at, isFile := timeOf(rec)
 	before := rec.Selected.Text
-	if isFile && at.unix > before {
+	if isFile && byFile && at.unix > before {
 		return at
 	}
 	if !isFile && !d.headersAlike && at.unix > max(before, rec.Before) { // else it was there before the change
