@@ -205,7 +205,7 @@ func (o *oracle) problem(path, format string, args ...any) {
 	}
 }
 
-// report describes the problems: the first ones of each kind.
+// report describes the first problems, with all that has happened to their pages.
 func (o *oracle) report() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -229,16 +229,12 @@ func (o *oracle) report() []string {
 	return reports
 }
 
-// found returns what problems there are, by when they were found.
-func (o *oracle) found() []time.Time {
+// first returns the problems that were found first.
+func (o *oracle) first() []problem {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var times []time.Time
-	for _, p := range o.problems[:min(len(o.problems), mostFailures)] {
-		times = append(times, p.at)
-	}
-	return times
+	return slices.Clone(o.problems[:min(len(o.problems), mostFailures)])
 }
 
-// paths of a sample, in order.
+// pathsOf returns the paths of a sample, in order.
 func pathsOf(dates map[string]string) []string { return slices.Sorted(maps.Keys(dates)) }
