@@ -60,7 +60,7 @@ func newDisk(t *testing.T, dir string, r *rand.Rand, folders, pages int) *disk {
 		harness.Must(t, os.MkdirAll(filepath.Dir(d.on(name)), 0o755))
 		harness.Must(t, os.WriteFile(d.on(name), d.html(f), 0o644))
 		harness.Must(t, os.Chtimes(d.on(name), at, at))
-		d.oracle.appears(f.path(), "it is one of the first", time.Now(), f.moments)
+		d.oracle.appears(f.path(), "is one of the first", at, f.moments)
 	}
 	return d
 }

@@ -34,6 +34,7 @@ type oracle struct {
 // known is what is known of a URL.
 type known struct {
 	exists  bool
+	since   time.Time // when it came to be there last
 	differs time.Time // since when it is listed and does not exist, or the other way round; zero: neither
 	moments []moment
 	history []string
@@ -64,6 +65,7 @@ func (o *oracle) appears(path, how string, at time.Time, moments []moment) {
 	defer o.mu.Unlock()
 	k := o.page(path)
 	k.exists = true
+	k.since = at
 	k.differs = time.Time{}
 	k.moments = append(k.moments, moments...)
 	k.moments = append(k.moments, moment{at: at})
@@ -227,6 +229,15 @@ func (o *oracle) report() []string {
 		reports = append(reports, fmt.Sprintf("and %d more", more))
 	}
 	return reports
+}
+
+// isSettled reports whether a page was at its URL for long before a moment. One that is new may come with so many others that none of
+// them has a date.
+func (o *oracle) isSettled(path string, before time.Time) bool {
+	const long = 10 * time.Minute
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return before.Sub(o.pages[path].since) > long
 }
 
 // first returns the problems that were found first.

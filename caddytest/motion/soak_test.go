@@ -99,7 +99,7 @@ func (s *soak) isComplete(withDates bool) bool {
 	return true
 }
 
-// wantDated counts the changes that have a date, of pages that are still there and were not changed again.
+// wantDated counts the changes that have a date, of pages that were there before, are still, and were not changed again.
 func (s *soak) wantDated(what string, changes []correction) {
 	s.T.Helper()
 	dates, err := s.dates()
@@ -110,7 +110,7 @@ func (s *soak) wantDated(what string, changes []correction) {
 	for _, c := range changes {
 		isThere := slices.Contains(s.files, c.file) && c.file.path() == c.path
 		last := c.file.moments[len(c.file.moments)-1]
-		if !isThere || !last.at.Equal(c.at) {
+		if !isThere || !last.at.Equal(c.at) || !s.oracle.isSettled(c.path, c.at) {
 			continue
 		}
 		counted++
@@ -174,7 +174,11 @@ func (s *soak) small() func() {
 // rest is a time without changes: too short for dates to be decided, or long enough for those of edits, or for all.
 func (s *soak) rest() {
 	rest := pick(s.rand, []time.Duration{5 * time.Second, 40 * time.Second, 140 * time.Second, 140 * time.Second})
-	s.server.until(time.Now().Add(rest))
+	ends := time.Now().Add(rest)
+	if ends.After(s.until) {
+		ends = s.until
+	}
+	s.server.until(ends)
 }
 
 func (s *soak) pause(most time.Duration) {
