@@ -72,8 +72,10 @@ func TestDue(t *testing.T) {
 		{"many sites share a rate", time.Second, prospects{serves: true, probes: time.Hour}, time.Hour},
 		{"many sites share a rate, and the interval is given", time.Second, prospects{serves: true, isGiven: true, probes: time.Hour}, time.Minute},
 
-		{"the next refresh begins to watch", time.Second, prospects{serves: true, changes: areToldNext, cost: time.Minute}, time.Minute},
-		{"the next refresh begins to watch, and many sites share a rate", time.Second, prospects{serves: true, changes: areToldNext, probes: time.Hour}, time.Hour},
+		{"the next refresh begins to watch", time.Second, prospects{serves: true, changes: areToldNext}, time.Second + soon},
+		{"the next refresh begins to watch, and costs much", time.Minute, prospects{serves: true, changes: areToldNext, cost: 50 * time.Second}, 110 * time.Second},
+		{"the next refresh begins to watch, and the interval is given", time.Second, prospects{serves: true, changes: areToldNext, isGiven: true, cost: 2 * time.Second}, 3 * time.Second},
+		{"the next refresh begins to watch, and this one failed", time.Second, prospects{serves: true, changes: areToldNext, failed: true}, time.Minute},
 		{"every change is told", time.Second, prospects{serves: true, changes: areTold}, time.Hour},
 		{"every change is told, of a costly refresh", time.Second, prospects{serves: true, changes: areTold, cost: 4 * time.Minute}, 80 * time.Minute},
 		{"every change is told, and the interval is given", time.Second, prospects{serves: true, changes: areTold, isGiven: true}, time.Minute},
@@ -175,7 +177,7 @@ func asUsual(p *prospects) time.Time {
 	if !p.isGiven && p.changes == areTold {
 		pause = time.Hour
 	}
-	if !p.isGiven && p.changes != areToldNext && 20*p.cost > pause {
+	if !p.isGiven && 20*p.cost > pause {
 		pause = 20 * p.cost
 	}
 	if p.begun.After(p.now) {
@@ -197,6 +199,8 @@ var occasions = []occasion{
 	{"dates are due", func(p *prospects) bool { return hasEnded(p) && !p.datesDue.IsZero() },
 		func(p *prospects) time.Time { return p.after(p.paid(p.datesDue), 200*time.Millisecond) }},
 	{"a file has changed", func(p *prospects) bool { return p.isChanged }, func(p *prospects) time.Time { return p.paid(time.Time{}) }},
+	{"it begins to watch", func(p *prospects) bool { return hasEnded(p) && p.changes == areToldNext },
+		func(p *prospects) time.Time { return p.after(p.now.Add(p.cost), 200*time.Millisecond) }},
 	{"a list is left", func(p *prospects) bool { return hasEnded(p) && p.listLeft },
 		func(p *prospects) time.Time { return p.after(p.nextList, 200*time.Millisecond) }},
 }

@@ -330,7 +330,7 @@ type awareness uint8
 
 const (
 	areFound    awareness = iota // refreshes look for them
-	areToldNext                  // so does the next one, which has those after it told: it comes soon, once, whatever it costs
+	areToldNext                  // so does the next one, which has those after it told: once, it comes soon
 	areTold                      // all of them are told: refreshes need not look for any
 )
 
@@ -357,13 +357,9 @@ func due(p prospects) time.Time {
 	}
 	interval := p.interval
 	if !p.isGiven {
-		switch p.changes {
-		case areFound:
-			interval = max(interval, shareOfTime*p.cost, p.probes)
-		case areToldNext:
-			interval = max(interval, p.probes)
-		case areTold:
-			interval = max(interval, shareOfTime*p.cost, p.probes, restFor)
+		interval = max(interval, shareOfTime*p.cost, p.probes)
+		if p.changes == areTold {
+			interval = max(interval, restFor)
 		}
 	}
 	// By then, the last refresh has taken no more than its share of the time.
@@ -385,6 +381,9 @@ func due(p prospects) time.Time {
 	}
 	if p.isChanged {
 		pause = min(pause, spared)
+	}
+	if !p.failed && p.changes == areToldNext { // until then, nothing tells of what a newcomer saves
+		pause = min(pause, max(soon, p.cost))
 	}
 	if p.hasRefetch {
 		pause = min(pause, retryRefetch)

@@ -152,7 +152,7 @@ func (s *docSite) judge() (listed, falseDates, corrected, seen int) {
 		listed++
 		isSeen := false
 		for _, d := range s.dates[s.url(i)] {
-			isOwn := slices.ContainsFunc(s.changes[i], func(at time.Time) bool { return d.follows(at) })
+			isOwn := slices.ContainsFunc(s.changes[i], d.follows)
 			switch {
 			case d.lastmod.Equal(s.first[i]):
 			case isOwn:

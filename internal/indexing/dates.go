@@ -107,11 +107,10 @@ type dates struct {
 	rules    *Options
 	allTimes // until decide
 
-	bursts  bursts // of changes of files
-	round   burst  // of the pages of upstreams: what has changed in this round of crawling
-	fresh   int    // pages seen for the first time that have a time
-	changed int    // known pages of upstreams with another text
-	since   int64  // the first batch of these
+	bursts bursts // of changes of files
+	round  burst  // of the pages of upstreams: what has changed in this round of crawling
+	fresh  int    // pages seen for the first time that have a time
+	since  int64  // the first batch of these
 
 	uploadTimes   [][2]uint32
 	deployedTimes [][2]uint32 // of the files of known pages, where many were written together; none unless a page is to be dated
