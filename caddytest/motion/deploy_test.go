@@ -35,6 +35,9 @@ type deployed struct {
 // deployedPages is how many pages such a site has.
 const deployedPages = 60
 
+// stillWatched is for how long dates are judged once a deployment has ended: until they are decided, and a little longer.
+const stillWatched = 130 * time.Second
+
 // sites is the Caddyfile of hosts, each with a folder of its name.
 func sites(hosts ...string) string {
 	var b strings.Builder
@@ -79,12 +82,14 @@ func (d *deployed) dates() map[string]string {
 	return dates
 }
 
-// begin waits until all pages are dated.
-func (d *deployed) begin() {
+// begin starts Caddy, waits until all pages are dated, and has each date judged that is served from then on, until it is stopped.
+func (d *deployed) begin() (stop func()) {
 	d.T.Helper()
+	d.start()
 	d.Eventually(func() bool { return equal(d.dates(), d.before) }, func() string {
 		return fmt.Sprintf("%s, at first: got %v, want %v\n%s", d.folder, d.dates(), d.before, d.SitemapLog())
 	})
+	return sampled(d.T, func() { d.judge(d.dates()) })
 }
 
 // judge reports false dates. It is called while nothing else is done with d.
@@ -125,9 +130,14 @@ func (d *deployed) wantDated(path string, want ...string) {
 	})
 }
 
-// wantKept reports pages that do not have the date any more that they had, save some, and those that are not listed.
+// wantKept reports false dates that were served at any moment, pages that do not have the date any more that they had, save some, and
+// pages that are not listed.
 func (d *deployed) wantKept(changed ...string) {
 	d.T.Helper()
+	if !d.isSeen.Load() {
+		d.T.Error("no sample was taken")
+	}
+	d.wrong.report(d.T)
 	dates := d.dates()
 	for path := range d.now {
 		date, isListed := dates[path]
@@ -166,9 +176,7 @@ func TestSlowDeployment(t *testing.T) {
 	d.also[pageName(declaring)] = []string{declared}
 	d.also[pageName(restamped)] = []string{harness.Stamp(longAgo(restamped))} // that of its file, as what it declares does not count
 	d.also[added] = append(days(begun), "")
-	s.start()
-	d.begin()
-	stop := sampled(t, func() { d.judge(d.dates()) })
+	stop := d.begin()
 	d.deploy(20*time.Second, func(i int) {
 		switch i {
 		case 20:
@@ -204,10 +212,9 @@ func TestSlowDeployment(t *testing.T) {
 	d.wantDated(pageName(45), days(begun)...)
 	d.wantDated(pageName(declaring), declared)
 	d.wantDated(added, days(begun)...)
-	s.until(ended.Add(130 * time.Second))
+	s.until(ended.Add(stillWatched))
 	stop()
 	d.wantKept(pageName(5), pageName(declaring), pageName(45), pageName(restamped))
-	d.wrong.report(t)
 }
 
 // TestStampedDeployment: all pages declare when they were built. Those dates are never served, also while half of the pages have
@@ -218,9 +225,7 @@ func TestStampedDeployment(t *testing.T) {
 	d := newDeployed(s, "stamped", func(i int) string { return fmt.Sprintf("2025-02-03T04:05:%02dZ", i) })
 	begun := time.Now()
 	d.also[pageName(corrected)] = days(begun)
-	s.start()
-	d.begin()
-	stop := sampled(t, func() { d.judge(d.dates()) })
+	stop := d.begin()
 	d.deploy(20*time.Second, func(i int) {
 		d.texts[i].declares = time.Now().UTC().Format(time.RFC3339)
 		if i == corrected {
@@ -229,10 +234,9 @@ func TestStampedDeployment(t *testing.T) {
 	})
 	ended := time.Now()
 	d.wantDated(pageName(corrected), days(begun)...)
-	s.until(ended.Add(130 * time.Second))
+	s.until(ended.Add(stillWatched))
 	stop()
 	d.wantKept(pageName(corrected))
-	d.wrong.report(t)
 }
 
 // TestKilledAmidDeployment: a Caddy that starts anew amid a deployment knows that one is under way, and what has changed before.
@@ -244,9 +248,7 @@ func TestKilledAmidDeployment(t *testing.T) {
 	for _, i := range []int{early, late} {
 		d.also[pageName(i)] = days(begun)
 	}
-	s.start()
-	d.begin()
-	stop := sampled(t, func() { d.judge(d.dates()) })
+	stop := d.begin()
 	d.deploy(20*time.Second, func(i int) {
 		if i == early || i == late {
 			d.texts[i] = d.texts[i].corrected(d.rand)
@@ -259,11 +261,7 @@ func TestKilledAmidDeployment(t *testing.T) {
 	ended := time.Now()
 	d.wantDated(pageName(early), days(begun)...)
 	d.wantDated(pageName(late), days(begun)...)
-	s.until(ended.Add(130 * time.Second))
+	s.until(ended.Add(stillWatched))
 	stop()
-	if !d.isSeen.Load() {
-		t.Error("no sample was taken")
-	}
 	d.wantKept(pageName(early), pageName(late))
-	d.wrong.report(t)
 }

@@ -215,20 +215,36 @@ func (o *oracle) report() []string {
 	for _, p := range o.problems[:min(len(o.problems), mostFailures)] {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s %s: %s\n", p.at.UTC().Format("15:04:05.000"), p.path, p.text)
-		if k := o.pages[p.path]; k != nil {
-			for _, m := range k.moments {
-				fmt.Fprintf(&b, "\ttrue: %s, by a deployment: %t\n", m.at.UTC().Format(time.RFC3339Nano), m.isRelease)
-			}
-			for _, line := range k.history {
-				fmt.Fprintf(&b, "\t%s\n", line)
-			}
-		}
+		b.WriteString(o.historyOf(p.path))
 		reports = append(reports, b.String())
 	}
 	if more := len(o.problems) - len(reports); more > 0 {
 		reports = append(reports, fmt.Sprintf("and %d more", more))
 	}
 	return reports
+}
+
+// historyOf returns what has happened to a page, a line each. The oracle is locked.
+func (o *oracle) historyOf(path string) string {
+	k := o.pages[path]
+	if k == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, m := range k.moments {
+		fmt.Fprintf(&b, "\ttrue: %s, by a deployment: %t\n", m.at.UTC().Format(time.RFC3339Nano), m.isRelease)
+	}
+	for _, line := range k.history {
+		fmt.Fprintf(&b, "\t%s\n", line)
+	}
+	return b.String()
+}
+
+// describe returns what has happened to a page, a line each.
+func (o *oracle) describe(path string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.historyOf(path)
 }
 
 // isSettled reports whether a page was at its URL for long before a moment. One that is new may come with so many others that none of

@@ -118,7 +118,8 @@ func (s *soak) wantDated(what string, changes []correction) {
 			dated++
 			continue
 		}
-		missing = append(missing, fmt.Sprintf("%s, changed at %s, has %q", c.path, c.at.UTC().Format(time.RFC3339), dates[c.path]))
+		missing = append(missing, fmt.Sprintf("%s, changed at %s, has %q\n%s",
+			c.path, c.at.UTC().Format(time.RFC3339), dates[c.path], s.oracle.describe(c.path)))
 	}
 	s.T.Logf("%s: %d of %d have a date of theirs", what, dated, counted)
 	if 20*dated < 18*counted {
