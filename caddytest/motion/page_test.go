@@ -89,9 +89,7 @@ func longAgo(i int) time.Time {
 	return harness.DayOf(3 * i).Add(time.Duration(37*i%1440) * time.Minute)
 }
 
-// days are the days, as sitemaps have them, from a time until now.
-func days(since time.Time) []string {
-	from := since.UTC().Format(time.DateOnly)
-	until := time.Now().UTC().Format(time.DateOnly)
-	return []string{from, until}
+// days are the days, as sitemaps have them, on which a test runs that has begun at a time.
+func days(begun time.Time) []string {
+	return []string{day(begun), day(begun.Add(24 * time.Hour))}
 }
