@@ -2,10 +2,7 @@ package indexing
 
 import (
 	"cmp"
-	"iter"
-	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -28,78 +25,6 @@ const (
 	fewestAlike = 3         // fewest times or pages that say something about the site
 	maxStreak   = 3         // changes in a row, from which on the text has a counter or a rotating list
 )
-
-// times are Unix seconds.
-type times []uint32
-
-func (t *times) add(unix int64) {
-	if unix > 0 && unix <= math.MaxUint32 {
-		*t = append(*t, uint32(unix))
-	}
-}
-
-// chains yields the parts of sorted times that follow each other without a longer gap, in seconds.
-func (t times) chains(gap int64) iter.Seq[times] {
-	return func(yield func(times) bool) {
-		from := 0
-		for i := range t {
-			isLast := i+1 == len(t)
-			if !isLast && int64(t[i+1])-int64(t[i]) <= gap {
-				continue
-			}
-			if !yield(t[from : i+1]) {
-				return
-			}
-			from = i + 1
-		}
-	}
-}
-
-// before returns how many of the sorted times are before one.
-func (t times) before(at int64) int {
-	return sort.Search(len(t), func(i int) bool { return int64(t[i]) >= at })
-}
-
-// uploads sorts the times and returns the ranges, from first to last, of those that follow each other without a gap of ten
-// minutes, in a day at most, and are enough. An archive to which somebody adds a page every few minutes, for years, is none,
-// and neither are fewer than ten pages, unless they all were written within ten minutes.
-func (t times) uploads(enough func(count int) bool) (found [][2]uint32) {
-	slices.Sort(t)
-	for chain := range t.chains(maxGap) {
-		first := chain[0]
-		last := chain[len(chain)-1]
-		isLong := len(chain) < fewestDeployed && last-first > maxGap
-		if last-first <= day && !isLong && enough(len(chain)) {
-			found = append(found, [2]uint32{first, last})
-		}
-	}
-	return found
-}
-
-// alike returns the range of nine tenths of the times, if they are those of one upload.
-func (t times) alike() [][2]uint32 {
-	return t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
-}
-
-// areOfBuilds reports whether nine tenths of the times are those of one upload, or of two: while pages are deployed that declare when
-// they were built, some of them still declare the build before.
-func (t times) areOfBuilds() bool {
-	if len(t.alike()) > 0 {
-		return true
-	}
-	var largest, second int
-	for _, r := range t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= len(t) }) {
-		count := t.before(int64(r[1])+1) - t.before(int64(r[0]))
-		switch {
-		case count > largest:
-			second = largest
-			largest = count
-		case count > second:
-			second = count
-		}
-	}
-	return second > 0 && 10*(largest+second) >= 9*len(t)
-}
 
 // dates is what all pages together say about the date of each: whether a batch is a deployment, or a
 // change of what its pages have in common.
@@ -450,13 +375,6 @@ func (d *dates) isMoved(rec *store.Record, found int64) bool {
 	return isFile(rec) && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
 		isOver := int64(r[1])+d.bursts.gap < found
 		return isOver && int64(r[0]) <= rec.ModTime && rec.ModTime <= int64(r[1])
-	})
-}
-
-// isIn reports whether a time is in any of the ranges.
-func isIn(ranges [][2]uint32, unix int64) bool {
-	return slices.ContainsFunc(ranges, func(r [2]uint32) bool {
-		return int64(r[0]) <= unix && unix <= int64(r[1])
 	})
 }
 
