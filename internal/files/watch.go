@@ -271,6 +271,7 @@ func (in *instance) hasChanged() bool {
 func (in *instance) wait(ctx context.Context, w *Watcher) bool {
 	defer context.AfterFunc(ctx, in.interrupt)()
 	p := w.pace
+	next := time.Now().Add(p.root)
 	for {
 		if !w.isWatching(in) {
 			return false
@@ -278,16 +279,20 @@ func (in *instance) wait(ctx context.Context, w *Watcher) bool {
 		if in.hasChanged() {
 			return in.settle(ctx, p)
 		}
-		isOver, err := in.await(ctx, time.Now().Add(p.root))
+		isOver, err := in.await(ctx, next)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, os.ErrClosed):
 			return false
 		case err != nil: // nothing will be told any more
 			return true
-		case isOver:
+		}
+		if !time.Now().Before(next) { // also while a log is written all the time
 			if in.isElsewhere(ctx) {
 				return true
 			}
+			next = time.Now().Add(p.root)
+		}
+		if isOver {
 			continue
 		}
 		wait.Within(p.burst, ctx.Done())

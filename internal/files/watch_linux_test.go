@@ -336,6 +336,29 @@ func TestWatchRoot(t *testing.T) {
 	w.want(Whole, "")
 }
 
+// TestWatchRootAmidLog: a link to the root that leads elsewhere is noticed, too, while a log in the root is written all the time.
+func TestWatchRootAmidLog(t *testing.T) {
+	releases := build(t, tree{"1/a.html": "x", "2/a.html": "x"})
+	root := filepath.Join(releases, "current")
+	must(t, os.Symlink("1", root))
+	w := watchedAt(t, root)
+	w.w.pace.root = 200 * time.Millisecond // in which the log is written, too
+	w.scan()
+	w.want(Whole, "")
+	ctx, cancel := context.WithCancel(context.Background())
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for ctx.Err() == nil {
+			_ = os.WriteFile(filepath.Join(releases, "1", "error.log"), []byte("x"), 0o644)
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	defer func() { cancel(); <-written }()
+	must(t, os.Symlink("2", root+".new"), os.Rename(root+".new", root))
+	w.waits()
+}
+
 // TestWatchWait: a change is told once, after it was quiet, however long Wait has waited; what never ends is told, too.
 func TestWatchWait(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -544,6 +567,40 @@ func TestWatchLimits(t *testing.T) {
 	other.want(Incomplete, "1 roots already")
 	other.w.Close()
 	w.w.Close()
+}
+
+// TestWatchLimitsAtOnce: scans at the same time, each of which takes the place of one before, are counted as little as one.
+func TestWatchLimitsAtOnce(t *testing.T) {
+	tree := tree{"a/a.html": "x", "b/b.html": "x"}
+	one := newWatched(t, tree)
+	one.w.budget.maxWatches = 9
+	one.w.budget.maxRoots = 3
+	all := []*watched{one, newWatched(t, tree), newWatched(t, tree)}
+	for _, w := range all {
+		w.w.budget = one.w.budget
+		w.scan()
+		w.want(Whole, "")
+	}
+	var scanAll func(left []*watched)
+	scanAll = func(left []*watched) {
+		if len(left) == 0 {
+			return
+		}
+		isFirst := true
+		_, err := Scan(context.Background(), left[0].o, func(page.Page) error {
+			if isFirst {
+				scanAll(left[1:])
+			}
+			isFirst = false
+			return nil
+		})
+		must(t, err)
+		left[0].want(Whole, "")
+	}
+	scanAll(all)
+	for _, w := range all {
+		w.w.Close()
+	}
 }
 
 // failing returns what makes notifiers whose add fails, or whose file system is another one.
