@@ -372,6 +372,10 @@ func (w *Watcher) replace(in *instance, state WatchState, reason string) {
 	w.reason = reason
 	close(w.renewed)
 	w.renewed = make(chan struct{})
+	if in != nil {
+		w.budget.watches.Add(in.folders)
+		w.budget.roots.Add(1)
+	}
 	if before != nil {
 		before.close()
 		w.budget.watches.Add(-before.folders)

@@ -15,15 +15,19 @@ import (
 
 // pass is what a scan under way does for a Watcher. A nil one does nothing.
 type pass struct {
-	w       *Watcher
-	n       notifier // nil: there is none
-	scope   string
-	root    string
-	rootID  fileID // before it was watched
-	counts  func(event) bool
-	most    int64 // folders that the process may watch
-	room    int64 // the same, while what is replaced exists, too
-	hasRoot bool  // it is counted as one of the roots of the process
+	w      *Watcher
+	n      notifier // nil: there is none
+	scope  string
+	root   string
+	rootID fileID // before it was watched
+	counts func(event) bool
+	most   int64 // folders that the process may watch
+
+	// What takes the place of another instance's is counted with that. So only what is more is taken of the budget, until the
+	// pass has come to its end.
+	spare   atomic.Int64 // folders of the instance that is replaced; below 0: how many more there are
+	taken   atomic.Int64
+	hasRoot bool // it is taken as one of the roots of the process
 
 	folders atomic.Int64
 	refused atomic.Pointer[string] // why not all is watched; nil: all is
@@ -61,17 +65,14 @@ func (w *Watcher) begin(o *Options, root string) *pass {
 		p.refuse(reasonVirtual)
 		return p
 	}
-	// For as long as the scan takes, what it replaces exists, too.
-	roots := w.budget.maxRoots
-	var replaced int64
 	if w.in != nil {
-		roots++
-		replaced = w.in.folders
-	}
-	p.hasRoot = take(&w.budget.roots, roots)
-	if !p.hasRoot {
-		p.refuse(fmt.Sprintf("the process watches %d roots already, and no more", w.budget.maxRoots))
-		return p
+		p.spare.Store(w.in.folders)
+	} else {
+		p.hasRoot = take(&w.budget.roots, w.budget.maxRoots)
+		if !p.hasRoot {
+			p.refuse(fmt.Sprintf("the process watches %d roots already, and no more", w.budget.maxRoots))
+			return p
+		}
 	}
 	var err error
 	p.n, err = w.notify()
@@ -80,7 +81,6 @@ func (w *Watcher) begin(o *Options, root string) *pass {
 		return p
 	}
 	p.most = min(w.budget.maxWatches, p.n.most())
-	p.room = p.most + replaced
 	return p
 }
 
@@ -102,17 +102,25 @@ func (p *pass) add(path string, isRoot, follow bool) error {
 	if isRoot {
 		p.rootID = idOf(path) // before: if it is replaced meanwhile, the next look at it tells
 	}
-	if !take(&p.w.budget.watches, p.room) {
+	isMore := p.spare.Add(-1) < 0
+	if isMore && !take(&p.w.budget.watches, p.most) {
 		p.refuse(fmt.Sprintf("there are more folders than the %d that the process may watch", p.most))
 		return nil
 	}
-	err := p.n.add(path, follow)
-	if err != nil {
-		p.w.budget.watches.Add(-1)
-		return err
+	if isMore {
+		p.taken.Add(1)
 	}
-	p.folders.Add(1)
-	return nil
+	err := p.n.add(path, follow)
+	if err == nil {
+		p.folders.Add(1)
+		return nil
+	}
+	if isMore {
+		p.taken.Add(-1)
+		p.w.budget.watches.Add(-1)
+	}
+	p.spare.Add(1)
+	return err
 }
 
 // opened checks that what can be read is watched, and that its file system tells of all changes. device is that of the
@@ -158,12 +166,14 @@ func (p *pass) end(ctx context.Context, err error) {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	p.giveBack()
 	w.retry = time.Time{}
 	switch {
 	case isAbsent && !w.isClosed:
 		// Once there is a folder again, it is read at once.
 		p.n.close()
 		p.n = newBlind()
+		p.folders.Store(0)
 		w.replace(p.instance(), Unwatched, "")
 		return
 	case err != nil || w.isClosed:
@@ -178,7 +188,9 @@ func (p *pass) end(ctx context.Context, err error) {
 		w.replace(p.instance(), Whole, "")
 		return
 	}
-	p.close()
+	if p.n != nil {
+		p.n.close()
+	}
 }
 
 // finds reports whether the scan has found another state of the pages than the one before, although nothing was told.
@@ -202,12 +214,9 @@ func (p *pass) instance() *instance {
 	}
 }
 
-// close gives back what the pass has taken.
-func (p *pass) close() {
-	if p.n != nil {
-		p.n.close()
-	}
-	p.w.budget.watches.Add(-p.folders.Load())
+// giveBack gives back what the pass has taken: instances are counted by [Watcher.replace].
+func (p *pass) giveBack() {
+	p.w.budget.watches.Add(-p.taken.Load())
 	if p.hasRoot {
 		p.w.budget.roots.Add(-1)
 	}
