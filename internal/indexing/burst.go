@@ -206,40 +206,21 @@ func declaredUntil(rec *store.Record) int64 {
 
 // find finds the bursts, once all records were added.
 func (b *bursts) find() {
-	for _, f := range b.found {
-		at := f.changed
-		if b.isKnownSite {
-			at = max(at, f.first)
-		}
-		b.activity.add(int64(at))
-		if int64(at) > b.now-longestWait-b.gap {
-			b.waiting.add(int64(at)) // else nothing keeps it from being dated
-		}
-	}
+	b.addFound()
 	slices.Sort(b.activity)
 	slices.Sort(b.waiting)
 	slices.SortFunc(b.changes, func(x, y fileChange) int { return cmp.Compare(x.at, y.at) })
-	waiting := b.waiting
-	changes := b.changes
 	for chain := range b.activity.chains(b.gap) {
 		from := int64(chain[0])
 		to := int64(chain[len(chain)-1])
-		waiting = waiting[waiting.before(from):]
-		n := waiting.before(to + 1)
-		if n == 0 {
+		waiting := b.waiting.within(from, to)
+		if len(waiting) == 0 {
 			continue
 		}
 		next := burst{from: from, to: to, gap: b.gap, files: len(chain), pages: b.pages, known: b.known}
-		for len(changes) > 0 && changes[0].at < from {
-			changes = changes[1:]
-		}
-		m := 0
-		for m < len(changes) && changes[m].at <= to {
-			m++
-		}
-		next.count(changes[:m])
+		next.count(b.changesWithin(from, to))
 		b.all = append(b.all, next)
-		for _, at := range waiting[:n] { // or a page waits for longer already, and is decided with the next change
+		for _, at := range waiting { // or a page waits for longer already, and is decided with the next change
 			b.plan(next.decidesAt(int64(at)))
 		}
 		b.plan(next.end())
@@ -248,6 +229,28 @@ func (b *bursts) find() {
 	b.found = nil
 	b.waiting = nil
 	b.changes = nil
+}
+
+// addFound adds the new pages, once it is known whether the site is.
+func (b *bursts) addFound() {
+	for _, f := range b.found {
+		at := int64(f.changed)
+		if b.isKnownSite {
+			at = max(at, int64(f.first))
+		}
+		b.activity.add(at)
+		if at > b.now-longestWait-b.gap {
+			b.waiting.add(at) // else nothing keeps it from being dated
+		}
+	}
+}
+
+// changesWithin returns the changes from one time to another, which are sorted.
+func (b *bursts) changesWithin(from, to int64) []fileChange {
+	compare := func(c fileChange, at int64) int { return cmp.Compare(c.at, at) }
+	first, _ := slices.BinarySearchFunc(b.changes, from, compare)
+	end, _ := slices.BinarySearchFunc(b.changes, to+1, compare)
+	return b.changes[first:end]
 }
 
 // of returns the burst in which the file of a page last changed; nil: none that matters.

@@ -38,6 +38,9 @@ func (t times) before(at int64) int {
 	return sort.Search(len(t), func(i int) bool { return int64(t[i]) >= at })
 }
 
+// within returns the part of the sorted times from one time to another.
+func (t times) within(from, to int64) times { return t[t.before(from):t.before(to+1)] }
+
 // uploads sorts the times and returns the ranges, from first to last, of those that follow each other without a gap of ten
 // minutes, in a day at most, and are enough. An archive to which somebody adds a page every few minutes, for years, is none,
 // and neither are fewer than ten pages, unless they all were written within ten minutes.
@@ -67,7 +70,7 @@ func (t times) areOfBuilds() bool {
 	}
 	var largest, second int
 	for _, r := range t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= len(t) }) {
-		count := t.before(int64(r[1])+1) - t.before(int64(r[0]))
+		count := len(t.within(int64(r[0]), int64(r[1])))
 		switch {
 		case count > largest:
 			second = largest
