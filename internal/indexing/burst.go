@@ -223,7 +223,6 @@ func (b *bursts) find() {
 		for _, at := range waiting { // or a page waits for longer already, and is decided with the next change
 			b.plan(next.decidesAt(int64(at)))
 		}
-		b.plan(next.end())
 	}
 	b.activity = nil
 	b.found = nil

@@ -300,6 +300,53 @@ func TestEndlessDeployment(t *testing.T) {
 	})
 }
 
+// TestOldFileAmidDeployment: a new page whose file was not written by the deployment that it comes with keeps its time.
+func TestOldFileAmidDeployment(t *testing.T) {
+	f := newFolder(t, 60)
+	old := f.now - 30*day - 77
+	for i := range 40 {
+		f.write(i, 0)
+	}
+	f.files["/old"] = &file{modTime: old, blocks: 9}
+	f.pass(600, func(int64) {})
+	if s := f.dates["/old"]; s.LastMod != old || s.Day {
+		t.Errorf("got %+v, want %d", s, old)
+	}
+}
+
+// TestTrickle: what the last pages of a deployment that takes over an hour have in common with the first ones is the template's,
+// although those are dated.
+func TestTrickle(t *testing.T) {
+	const n = 200
+	f := newFolder(t, n)
+	was := f.served()
+	f.check = func() {
+		if _, others := f.datesOf(0, was); others > 0 {
+			t.Fatalf("%d false dates", others)
+		}
+	}
+	f.pass(2*hour, func(second int64) {
+		isQuick := second < 100
+		isSlow := second%100 == 0 && second >= 100 && second < hour+1000
+		if isQuick {
+			f.write(int(second), 1<<40)
+		}
+		if isSlow {
+			f.write(100+int(second/100), 1<<40)
+		}
+	})
+}
+
+// TestGap: changes belong together within two minutes, or two intervals.
+func TestGap(t *testing.T) {
+	for interval, want := range map[time.Duration]int64{0: 120, 30 * time.Second: 120, time.Minute: 120, 2 * time.Minute: 240} {
+		d := newDates(&Options{Now: noon, Interval: interval})
+		if d.bursts.gap != want {
+			t.Errorf("%s: got %d", interval, d.bursts.gap)
+		}
+	}
+}
+
 // TestRestlessFile: a file that is written every few seconds has a date at least once an hour.
 func TestRestlessFile(t *testing.T) {
 	f := newFolder(t, 40)
@@ -448,13 +495,17 @@ func TestNewPages(t *testing.T) {
 // before, nor once it is over, whether all pages do so or a few.
 func TestStampedDeployment(t *testing.T) {
 	const n, corrections = 60, 3
-	for name, test := range map[string]struct{ stamped, lasts, corrections int64 }{
-		"all":                 {n, 1, 0},
-		"all, slowly":         {n, 20, 0},
-		"all, more slowly":    {n, 1200, 0},
-		"all, some corrected": {n, 1200, corrections},
-		"a few":               {6, 20, 0},
-		"one":                 {1, 20, 0},
+	for name, test := range map[string]struct {
+		stamped, lasts, corrections int64
+		keepsTemplate               bool
+	}{
+		"all":                     {n, 1, 0, false},
+		"all, slowly":             {n, 20, 0, false},
+		"all, more slowly":        {n, 1200, 0, false},
+		"all, with the same text": {n, 1200, 0, true},
+		"all, some corrected":     {n, 1200, corrections, false},
+		"a few":                   {6, 20, 0, false},
+		"one":                     {1, 20, 0, false},
 	} {
 		f := newFolder(t, n)
 		for i := range test.stamped {
@@ -475,6 +526,9 @@ func TestStampedDeployment(t *testing.T) {
 					continue
 				}
 				difference := uint64(1 << 40)
+				if test.keepsTemplate {
+					difference = 0
+				}
 				if i < test.corrections {
 					difference += uint64(i + 1)
 				}
