@@ -40,8 +40,19 @@ type known struct {
 	history []string
 }
 
+// kind is what is wrong.
+type kind string
+
+const (
+	unreadable kind = "the sitemap cannot be read"
+	unknown    kind = "a page is listed that never existed"
+	falseDate  kind = "a false date"
+	late       kind = "a change is missed"
+)
+
 // problem is what the sitemap says and is not true.
 type problem struct {
+	kind kind
 	at   time.Time
 	path string
 	text string
@@ -155,7 +166,7 @@ func (o *oracle) judge(at time.Time, dates map[string]string, failed error) {
 	now := time.Now()
 	if failed != nil {
 		if !o.upSince.IsZero() && now.Sub(o.sampled) > longestLag {
-			o.problem("", "the sitemap cannot be read: %v", failed)
+			o.problem(unreadable, "", "%v", failed)
 		}
 		return
 	}
@@ -164,9 +175,9 @@ func (o *oracle) judge(at time.Time, dates map[string]string, failed error) {
 		k := o.pages[path]
 		switch {
 		case k == nil:
-			o.problem(path, "it is listed and never existed")
+			o.problem(unknown, path, "it is listed")
 		case !k.accepts(lastmod):
-			o.problem(path, "its lastmod is %s", lastmod)
+			o.problem(falseDate, path, "its lastmod is %s", lastmod)
 		}
 	}
 	for path, k := range o.pages {
@@ -194,34 +205,32 @@ func (o *oracle) compare(path string, k *known, isListed bool, at time.Time) {
 	lag := at.Sub(since)
 	o.longest = max(o.longest, lag)
 	if lag > longestLag {
-		o.problem(path, "listed %t, exists %t, for over %s", isListed, k.exists, longestLag)
+		o.problem(late, path, "listed %t, exists %t, for over %s", isListed, k.exists, longestLag)
 	}
 }
 
 // problem notes what is wrong, once for a page and a text.
-func (o *oracle) problem(path, format string, args ...any) {
+func (o *oracle) problem(is kind, path, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	isKnown := slices.ContainsFunc(o.problems, func(p problem) bool { return p.path == path && p.text == text })
 	if !isKnown {
-		o.problems = append(o.problems, problem{time.Now(), path, text})
+		o.problems = append(o.problems, problem{is, time.Now(), path, text})
 	}
 }
 
-// report describes the first problems, with all that has happened to their pages.
-func (o *oracle) report() []string {
+// first returns the first problems of each kind, and counts all.
+func (o *oracle) first() (first []problem, counts map[kind]int) {
+	const most = 3
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var reports []string
-	for _, p := range o.problems[:min(len(o.problems), mostFailures)] {
-		var b strings.Builder
-		fmt.Fprintf(&b, "%s %s: %s\n", p.at.UTC().Format("15:04:05.000"), p.path, p.text)
-		b.WriteString(o.historyOf(p.path))
-		reports = append(reports, b.String())
+	counts = make(map[kind]int)
+	for _, p := range o.problems {
+		counts[p.kind]++
+		if counts[p.kind] <= most {
+			first = append(first, p)
+		}
 	}
-	if more := len(o.problems) - len(reports); more > 0 {
-		reports = append(reports, fmt.Sprintf("and %d more", more))
-	}
-	return reports
+	return first, counts
 }
 
 // historyOf returns what has happened to a page, a line each. The oracle is locked.
@@ -254,13 +263,6 @@ func (o *oracle) isSettled(path string, before time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return before.Sub(o.pages[path].since) > long
-}
-
-// first returns the problems that were found first.
-func (o *oracle) first() []problem {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.problems[:min(len(o.problems), mostFailures)])
 }
 
 // pathsOf returns the paths of a sample, in order.

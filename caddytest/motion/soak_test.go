@@ -77,10 +77,14 @@ func TestSoak(t *testing.T) {
 	s.wantDated("edits", s.edits)
 	stop()
 	t.Logf("seed %d: the longest difference between what is listed and what exists was %s", seed, s.oracle.longest)
-	for _, report := range s.oracle.report() {
-		t.Errorf("seed %d: %s", seed, report)
+	problems, counts := s.oracle.first()
+	for what, n := range counts {
+		t.Errorf("seed %d: %s: %d", seed, what, n)
 	}
-	s.printLog(s.oracle.first())
+	for _, p := range problems {
+		t.Errorf("%s: %s %s: %s\n%s", p.at.UTC().Format("15:04:05.000"), p.kind, p.path, p.text, s.oracle.describe(p.path))
+	}
+	s.printLog(problems)
 }
 
 func (s *soak) dates() (map[string]string, error) { return s.served("localhost:{port}", harness.Local) }
