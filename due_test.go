@@ -90,6 +90,9 @@ func TestDue(t *testing.T) {
 		{"a file has changed after a rest", 50 * time.Minute, prospects{serves: true, isChanged: true, cost: 2 * time.Minute}, 50 * time.Minute},
 		{"a file has changed, and the clock was set back", -time.Hour, prospects{serves: true, isChanged: true, cost: time.Second}, 20*time.Second - time.Hour},
 		{"a file has changed, and it failed", time.Second, prospects{serves: true, isChanged: true, failed: true}, time.Second},
+		{"a file has changed, and probes take their share of a rate", time.Second, prospects{serves: true, isChanged: true, probes: 10 * time.Second}, 10 * time.Second},
+		{"a file has changed later, and probes take their share of a rate", 11 * time.Second, prospects{serves: true, isChanged: true, probes: 10 * time.Second}, 11 * time.Second},
+		{"a file has changed, probes take their share, and the clock was set back", -time.Hour, prospects{serves: true, isChanged: true, probes: 10 * time.Second}, 10*time.Second - time.Hour},
 
 		{"a list is left", time.Second, prospects{serves: true, listLeft: true}, time.Second + soon},
 		{"a list is left, later", time.Second, prospects{serves: true, listLeft: true, nextList: at(30 * time.Second)}, 30 * time.Second},

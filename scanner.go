@@ -380,7 +380,9 @@ func due(p prospects) time.Time {
 		pause = min(pause, max(p.datesDue.Sub(p.now), soon, spared))
 	}
 	if p.isChanged {
-		pause = min(pause, spared)
+		// Nor do the requests of its probe take more than theirs of a rate.
+		probed := min(p.begun.Add(p.probes).Sub(p.now), p.probes)
+		pause = min(pause, max(spared, probed))
 	}
 	if !p.failed && p.changes == areToldNext { // until then, nothing tells of what a newcomer saves
 		pause = min(pause, max(soon, p.cost))
