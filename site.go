@@ -293,7 +293,12 @@ func newSite(a *App, i identity) *site {
 	if next := served.next; !next.due.IsZero() && next.digest == s.fetcher.digest() {
 		s.probed.Store(served.probed)
 		s.setProbed()
-		p := prospects{now: a.now(), planned: next.due, interval: h.settings.interval}
+		p := prospects{
+			now:       a.now(),
+			planned:   next.due,
+			interval:  h.settings.interval,
+			isChanged: s.isChanged(time.Time{}), // and there was no time to refresh the site for it
+		}
 		s.prospected = &p
 		s.plan(p)
 	}

@@ -120,6 +120,26 @@ func TestReplan(t *testing.T) {
 	}
 }
 
+// TestToldBeforeReload: a change that was told, and not refreshed for before the configuration is another one, is not lost.
+func TestToldBeforeReload(t *testing.T) {
+	s := watchedSite(t)
+	out := report.Refresh{Outcome: outcome.Outcome{Result: outcome.Unchanged}, Cost: time.Second}
+	s.conclude(&out, s.app.now())
+	root := s.watchers[0].Status().Root
+	if err := os.WriteFile(filepath.Join(root, "b.html"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !s.watchers[0].Wait(t.Context()) {
+		t.Fatal("the change is not told")
+	}
+	clear(s.app.sites)
+	next := newSite(s.app, s.identity)
+	defer next.drop()
+	if left := next.schedule.Due().Sub(s.app.now()); left > 0 {
+		t.Errorf("the next configuration is due after %s", left)
+	}
+}
+
 // TestFresh: caches keep documents no longer because a site rests.
 func TestFresh(t *testing.T) {
 	s := newBench(t, nil).site("named.example")
