@@ -213,6 +213,9 @@ func (b *bursts) find() {
 	for chain := range b.activity.chains(b.gap) {
 		from := int64(chain[0])
 		to := int64(chain[len(chain)-1])
+		if from > b.now+longestWait {
+			break // the clock was set back, and it would take until then
+		}
 		waiting := b.waiting.within(from, to)
 		if len(waiting) == 0 {
 			continue

@@ -361,6 +361,23 @@ func TestRestlessFile(t *testing.T) {
 	}
 }
 
+// TestClockSetBack: a change that was found while the clock was far ahead does not wait until then.
+func TestClockSetBack(t *testing.T) {
+	f := newFolder(t, 40)
+	found := f.now + 365*day
+	f.now = found
+	f.write(0, 1)
+	f.scan()
+	if f.dates["/0000"].Dated == found {
+		t.Fatal("the change does not wait")
+	}
+	f.now -= 365 * day
+	f.scan()
+	if f.dates["/0000"].Dated != found {
+		t.Error("the change waits for the time at which it was found")
+	}
+}
+
 // TestUploadOverHours: the files of a new site come one by one. None is dated with the upload; those with the times of long ago are.
 func TestUploadOverHours(t *testing.T) {
 	for name, keepsTimes := range map[string]bool{"times of the upload": false, "times are kept": true} {
