@@ -34,6 +34,19 @@ var (
 	paragraph = regexp.MustCompile(`(?i)<p[^>]*>`)
 )
 
+// longestParagraph returns where the longest paragraph of a page begins: no menu has it.
+func longestParagraph(page []byte) (at int) {
+	longest := 0
+	for _, begin := range paragraph.FindAllIndex(page, -1) {
+		size := bytes.Index(bytes.ToLower(page[begin[1]:]), []byte("</p>"))
+		if size > longest {
+			longest = size
+			at = begin[1]
+		}
+	}
+	return at
+}
+
 // around returns a page of another site's with this template, and with so many corrections.
 func (t template) around(page []byte, i, corrections int) []byte {
 	foot := fmt.Sprintf("<div>© %d The authors. <p>Last updated on %s</p></div>", t.year, t.stamp)
@@ -44,9 +57,7 @@ func (t template) around(page []byte, i, corrections int) []byte {
 		}
 	}
 	if corrections > 0 {
-		all := paragraph.FindAllIndex(page, -1)
-		if len(all) > 0 {
-			at := all[len(all)/2][1]
+		if at := longestParagraph(page); at > 0 {
 			text := fmt.Sprintf("Correction %d of page %d: read %d. ", corrections, i, scramble(i+corrections*docPages)%9973)
 			page = slices.Concat(page[:at], []byte(text), page[at:])
 		}
@@ -142,7 +153,7 @@ func (s *docSite) deploy(ctx context.Context, round int, lasts time.Duration) {
 
 // judge counts the listed pages, the false dates among all that were served, and the pages that were corrected and of these, those
 // that have a date of a correction.
-func (s *docSite) judge() (listed, falseDates, corrected, seen int) {
+func (s *docSite) judge(say func(format string, args ...any)) (listed, falseDates, corrected, seen int) {
 	s.seen.Lock()
 	defer s.seen.Unlock()
 	for i := range s.paths {
@@ -161,12 +172,15 @@ func (s *docSite) judge() (listed, falseDates, corrected, seen int) {
 				falseDates++
 			}
 		}
-		if len(s.changes[i]) > 0 {
-			corrected++
+		if len(s.changes[i]) == 0 {
+			continue
 		}
+		corrected++
 		if isSeen {
 			seen++
+			continue
 		}
+		say("  docs: %s%s was corrected and has no date of it", s.name, s.url(i))
 	}
 	return listed, falseDates, corrected, seen
 }
@@ -193,6 +207,7 @@ func (b *bench) docRows(ctx context.Context) []*row {
 		config.WriteString(site(at, files(s.root, "sitemap")...))
 		s.server = &server{addr: at}
 	}
+	check(os.RemoveAll(b.path("docs-server")))
 	server := b.start("docs-server", addr, config.String())
 	must(server.first(ctx, server.sitemap()))
 	watching, stop := context.WithCancel(ctx)
@@ -233,7 +248,7 @@ func (b *bench) docRows(ctx context.Context) []*row {
 	group.Wait()
 	var rows []*row
 	for _, s := range sites {
-		listed, falseDates, corrected, seen := s.judge()
+		listed, falseDates, corrected, seen := s.judge(b.say)
 		if listed == 0 {
 			b.say("  docs: %s lists nothing", s.name)
 			continue
