@@ -37,8 +37,9 @@ var (
 // longestParagraph returns where the longest paragraph of a page begins: no menu has it.
 func longestParagraph(page []byte) (at int) {
 	longest := 0
+	lower := bytes.ToLower(page)
 	for _, begin := range paragraph.FindAllIndex(page, -1) {
-		size := bytes.Index(bytes.ToLower(page[begin[1]:]), []byte("</p>"))
+		size := bytes.Index(lower[begin[1]:], []byte("</p>"))
 		if size > longest {
 			longest = size
 			at = begin[1]

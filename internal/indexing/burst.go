@@ -293,11 +293,13 @@ func (b *bursts) declaresWhileOpen(rec *store.Record) bool {
 	if burst == nil || b.now >= burst.end() || declaredUntil(rec) < burst.from-burst.gap {
 		return false
 	}
-	hasChanged := batchOf(rec) >= burst.from
+	batch := batchOf(rec)
+	isPending := batch != rec.Selected.Dated // perhaps for so long that its burst has begun since
+	hasChanged := isPending || batch >= burst.from
 	if !hasChanged {
 		return true
 	}
-	change := burst.textChange(batchOf(rec), differenceOf(rec), b.now)
+	change := burst.textChange(batch, differenceOf(rec), b.now)
 	return change == undecided || change == ofTemplate
 }
 

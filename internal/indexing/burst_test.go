@@ -347,17 +347,23 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestRestlessFile: a file that is written every few seconds has a date at least once an hour.
+// TestRestlessFile: a file that is written every few seconds has a date at least once an hour, be it declared or not.
 func TestRestlessFile(t *testing.T) {
-	f := newFolder(t, 40)
-	begun := f.now
-	f.pass(2*hour, func(second int64) {
-		if second%20 == 0 {
+	for name, declares := range map[string]bool{"no date is declared": false, "each version declares its date": true} {
+		f := newFolder(t, 40)
+		begun := f.now
+		f.pass(3*hour, func(second int64) {
+			if second%20 != 0 {
+				return
+			}
 			f.write(0, uint64(second+1))
+			if declares {
+				f.files["/0000"].declared = f.now
+			}
+		})
+		if got := f.dates["/0000"].LastMod; got < begun+2*hour-300 {
+			t.Errorf("%s: it has a date of %d s after it was written first", name, got-begun)
 		}
-	})
-	if got := f.dates["/0000"].LastMod; got < begun+hour-300 {
-		t.Errorf("it has a date of %d s after it was written first", got-begun)
 	}
 }
 
