@@ -122,7 +122,8 @@ func (s *site) awareness(out *report.Refresh) awareness {
 		return areTold
 	}
 	isFirst := s.published().snapshot != nil && !s.hasWatched
-	if isFirst && len(s.watchers) > 0 {
+	// An alias may still have what it served before, and never looks for files.
+	if isFirst && out.IsSettled() && len(s.watchers) > 0 {
 		return areToldNext
 	}
 	return areFound
