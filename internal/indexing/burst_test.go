@@ -567,6 +567,33 @@ func TestStampedDeployment(t *testing.T) {
 	}
 }
 
+// TestStampedHalf: where half of the pages declare the time of a build from now on, they keep the dates that they declared before.
+func TestStampedHalf(t *testing.T) {
+	const n = 60
+	f := newFolder(t, n)
+	for i := range n {
+		f.files[fmt.Sprintf("/%04d", i)].declared = f.now - int64(100+i)*day
+	}
+	f.scan()
+	was := f.served()
+	f.check = func() {
+		if _, others := f.datesOf(0, was); others > 0 {
+			t.Fatalf("%d false dates", others)
+		}
+	}
+	f.pass(1800, func(second int64) {
+		for i := range n {
+			if int64(i) != second {
+				continue
+			}
+			f.write(i, 1<<40)
+			if i < n/2 {
+				f.files[fmt.Sprintf("/%04d", i)].declared = f.now
+			}
+		}
+	})
+}
+
 // TestMovedAfterDeployment: a file that is moved or copied once a deployment is over still has the time at which that wrote it. It is
 // no date of the page, nor of one in whose place it is put.
 func TestMovedAfterDeployment(t *testing.T) {

@@ -246,6 +246,8 @@ func (d *dates) listed(rec *store.Record, text date) date {
 		return list // the operator's word, or the application's, which needs no confirmation
 	case rec.Streak >= maxStreak, rec.Steadiness == store.Noisy:
 		return date{}
+	case rec.Declared != 0 && isBelieved && before.unix != 0 && text.unix == rec.Selected.Text:
+		return before // such as the date that the page declared before the build
 	}
 	return text
 }
