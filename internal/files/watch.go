@@ -420,6 +420,11 @@ var assetSuffixes = map[string]bool{
 	"json": true, "lock": true, "log": true, "map": true, "mjs": true, "mp3": true, "mp4": true, "part": true, "pdf": true, "pid": true,
 	"png": true, "svg": true, "swp": true, "tmp": true, "txt": true, "webm": true, "webp": true, "woff": true, "woff2": true, "xml": true,
 	"zip": true, "zst": true,
+
+	// SQLite makes and removes a journal with each transaction (https://www.sqlite.org/tempfiles.html).
+	"db": true, "db-journal": true, "db-shm": true, "db-wal": true,
+	"sqlite": true, "sqlite-journal": true, "sqlite-shm": true, "sqlite-wal": true,
+	"sqlite3": true, "sqlite3-journal": true, "sqlite3-shm": true, "sqlite3-wal": true,
 }
 
 func isAsset(name string) bool {

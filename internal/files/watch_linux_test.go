@@ -153,14 +153,18 @@ func TestWatch(t *testing.T) {
 		"folders are swapped": {func(t *testing.T, at func(string) string) {
 			must(t, unix.Renameat2(unix.AT_FDCWD, at("sub"), unix.AT_FDCWD, at("other"), unix.RENAME_EXCHANGE))
 		}, true},
-		"a link to a folder":           {func(t *testing.T, at func(string) string) { must(t, os.Symlink("sub", at("v1.2"))) }, true},
-		"robots.txt":                   {func(t *testing.T, at func(string) string) { write(t, at("robots.txt"), "y") }, true},
-		"a log is written":             {func(t *testing.T, at func(string) string) { write(t, at("error.log"), "y") }, false},
-		"a log is made":                {func(t *testing.T, at func(string) string) { write(t, at("access.log"), "y") }, false},
-		"a style is written":           {func(t *testing.T, at func(string) string) { write(t, at("style.css"), "y") }, false},
-		"what has no suffix is made":   {func(t *testing.T, at func(string) string) { write(t, at("about"), "y") }, true},
-		"a hidden file is made":        {func(t *testing.T, at func(string) string) { write(t, at(".a.html"), "y") }, false},
-		"in a hidden folder":           {func(t *testing.T, at func(string) string) { write(t, at(".git/x.html"), "y") }, false},
+		"a link to a folder":         {func(t *testing.T, at func(string) string) { must(t, os.Symlink("sub", at("v1.2"))) }, true},
+		"robots.txt":                 {func(t *testing.T, at func(string) string) { write(t, at("robots.txt"), "y") }, true},
+		"a log is written":           {func(t *testing.T, at func(string) string) { write(t, at("error.log"), "y") }, false},
+		"a log is made":              {func(t *testing.T, at func(string) string) { write(t, at("access.log"), "y") }, false},
+		"a style is written":         {func(t *testing.T, at func(string) string) { write(t, at("style.css"), "y") }, false},
+		"what has no suffix is made": {func(t *testing.T, at func(string) string) { write(t, at("about"), "y") }, true},
+		"a hidden file is made":      {func(t *testing.T, at func(string) string) { write(t, at(".a.html"), "y") }, false},
+		"in a hidden folder":         {func(t *testing.T, at func(string) string) { write(t, at(".git/x.html"), "y") }, false},
+		"a journal is made and removed": {func(t *testing.T, at func(string) string) {
+			write(t, at("shop.sqlite-journal"), "y")
+			must(t, os.Remove(at("shop.sqlite-journal")))
+		}, false},
 		"a picture is removed":         {func(t *testing.T, at func(string) string) { must(t, os.Remove(at("picture.png"))) }, false},
 		"another name of a page":       {func(t *testing.T, at func(string) string) { must(t, os.Link(at("a.html"), at("a.bak"))) }, false},
 		"a page is read":               {func(t *testing.T, at func(string) string) { _, err := os.ReadFile(at("a.html")); must(t, err) }, false},
