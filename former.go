@@ -76,8 +76,7 @@ func hostOnly(origin string) string {
 // isKept reports whether the page of a record is evidently the same under another name. Of a site with another host, only its
 // files are: what routes or an application make of another path may depend on the host.
 func (l likeness) isKept(rec *store.Record) bool {
-	isFile := rec.Version != 0 && rec.Flags&store.Proxied == 0
-	return l == sameHost || isFile
+	return l == sameHost || rec.IsFile()
 }
 
 // former is a site that this one may have been.

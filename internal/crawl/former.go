@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -38,7 +37,7 @@ func Inherit(ctx context.Context, own, former *store.Generation, isKept func(*st
 // rename makes a record that of a page of which no response is known under the site's name: what depends on the origin, or on
 // when the page was fetched, is dropped. What dates are decided by stays.
 func rename(rec *store.Record) {
-	hasOpenChange := rec.Steadiness.IsInDoubt() || cmp.Or(rec.Changed, rec.First) != rec.Selected.Dated
+	hasOpenChange := rec.Steadiness.IsInDoubt() || rec.AwaitsDate()
 	if !hasOpenChange {
 		// If the text is another one under the new name, it has changed since.
 		rec.Before = seenAt(rec)

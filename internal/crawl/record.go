@@ -237,7 +237,7 @@ func textThatDates(rec *store.Record) uint64 { return cmp.Or(rec.Blocks, rec.Tex
 
 // awaitsDate reports whether the last change of the page's text has no date yet, as a deployment may be under way.
 func awaitsDate(rec *store.Record) bool {
-	return rec.Changed != 0 && rec.Changed != rec.Selected.Dated
+	return rec.Changed != 0 && rec.AwaitsDate()
 }
 
 // change records that the text of a page has changed, from one with such a sum of blocks; 0: it is not known. Changes that follow

@@ -140,9 +140,6 @@ type fileChange struct {
 	difference uint64
 }
 
-// isFile reports whether the page is a file, served as it is.
-func isFile(rec *store.Record) bool { return rec.Version != 0 && rec.Flags&store.Proxied == 0 }
-
 // changedAt is when the file of a page last changed: its own time, or when the change was found, if that is later, as
 // where a copy keeps the times of files.
 func (b *bursts) changedAt(rec *store.Record) int64 {
@@ -175,8 +172,7 @@ func (b *bursts) add(rec *store.Record) {
 	}
 	b.isKnownSite = true
 	b.activity.add(changed)
-	batch := batchOf(rec)
-	isPending := batch != rec.Selected.Dated
+	isPending := rec.AwaitsDate()
 	isRecent := rec.Changed > b.now-remembered
 	if rec.Streak < maxStreak { // that its text changes once more says nothing of the others
 		b.known++
@@ -184,7 +180,7 @@ func (b *bursts) add(rec *store.Record) {
 	if rec.Changed != 0 && rec.Streak < maxStreak && (isPending || isRecent) {
 		b.changes = append(b.changes, fileChange{min(changed, math.MaxUint32), differenceOf(rec)})
 	}
-	if isPending && batch != b.open || b.isNews(rec) {
+	if isPending && rec.Batch() != b.open || b.isNews(rec) {
 		b.waiting.add(changed)
 	}
 }
@@ -280,7 +276,7 @@ func (b *bursts) plan(at int64) {
 // isOpen reports whether the date of a page waits for the end of a burst.
 func (b *bursts) isOpen(rec *store.Record) bool {
 	burst := b.of(rec)
-	return burst != nil && b.now < burst.decidesAt(batchOf(rec))
+	return burst != nil && b.now < burst.decidesAt(rec.Batch())
 }
 
 // declaresWhileOpen reports whether the date that a page declares may be that of a build under way. It waits until that is over,
@@ -293,13 +289,12 @@ func (b *bursts) declaresWhileOpen(rec *store.Record) bool {
 	if burst == nil || b.now >= burst.end() || declaredUntil(rec) < burst.from-burst.gap {
 		return false
 	}
-	batch := batchOf(rec)
-	isPending := batch != rec.Selected.Dated // perhaps for so long that its burst has begun since
-	hasChanged := isPending || batch >= burst.from
+	// Perhaps it has waited for so long that its burst has begun since.
+	hasChanged := rec.AwaitsDate() || rec.Batch() >= burst.from
 	if !hasChanged {
 		return true
 	}
-	change := burst.textChange(batch, differenceOf(rec), b.now)
+	change := burst.textChange(rec.Batch(), differenceOf(rec), b.now)
 	return change == undecided || change == ofTemplate
 }
 
@@ -309,5 +304,5 @@ func (b *bursts) textChangeOf(rec *store.Record) textChange {
 	if burst == nil {
 		return ofEdit
 	}
-	return burst.textChange(batchOf(rec), differenceOf(rec), b.now)
+	return burst.textChange(rec.Batch(), differenceOf(rec), b.now)
 }

@@ -1,7 +1,6 @@
 package indexing
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -82,14 +81,11 @@ type allTimes struct {
 	samples     []uint64       // those of pages that count as changed
 }
 
-// batchOf is the batch in which the page's present text was found; 0: it has none.
-func batchOf(rec *store.Record) int64 { return cmp.Or(rec.Changed, rec.First) }
-
 // timeOf returns when the page was modified: by the file, if it is served as it is, else by the
 // Last-Modified header. Zero: neither says, or the header is the time of the response itself.
 func timeOf(rec *store.Record) (at date, isFile bool) {
 	switch {
-	case rec.Version != 0 && rec.ModTime != 0 && rec.Flags&store.Proxied == 0:
+	case rec.IsFile() && rec.ModTime != 0:
 		return date{unix: rec.ModTime}, true
 	case rec.Modified < rec.Fetched/60*60-1:
 		return date{unix: rec.Modified}, false
@@ -102,7 +98,7 @@ func (d *dates) add(rec *store.Record) {
 	if rec.First == 0 {
 		return
 	}
-	if isFile(rec) && (rec.Status == 200 || rec.Absent != 0) {
+	if rec.IsFile() && (rec.Status == 200 || rec.Absent != 0) {
 		d.bursts.add(rec)
 	}
 	if rec.Status != 200 || rec.Absent != 0 {
@@ -121,12 +117,12 @@ func (d *dates) add(rec *store.Record) {
 		}
 	}
 	if rec.Selected.Dated == 0 {
-		if batchOf(rec) != d.rules.OpenBatch && at.unix != 0 {
+		if rec.Batch() != d.rules.OpenBatch && at.unix != 0 {
 			d.fresh++
 		}
 		return
 	}
-	if isFile(rec) {
+	if rec.IsFile() {
 		d.written.add(rec.ModTime)
 		return
 	}
@@ -138,13 +134,12 @@ func (d *dates) add(rec *store.Record) {
 // addKnown takes a page of an upstream into account that was dated before.
 func (d *dates) addKnown(rec *store.Record) {
 	d.fetched.add(rec.Fetched)
-	batch := batchOf(rec)
-	isPending := batch != rec.Selected.Dated
+	isPending := rec.AwaitsDate()
 	isRecent := rec.Changed > d.rules.Now.Unix()-remembered
 	if rec.Changed != 0 && (isPending || isRecent) {
 		d.differences[differenceOf(rec)]++
 	}
-	if !isPending || batch == d.rules.OpenBatch || rec.FoundBy.IsChosen() {
+	if !isPending || rec.Batch() == d.rules.OpenBatch || rec.FoundBy.IsChosen() {
 		return
 	}
 	if rec.FoundBy == store.ByList {
@@ -152,7 +147,7 @@ func (d *dates) addKnown(rec *store.Record) {
 		return
 	}
 	d.samples = append(d.samples, differenceOf(rec))
-	if d.since == 0 || batch < d.since {
+	if batch := rec.Batch(); d.since == 0 || batch < d.since {
 		d.since = batch
 	}
 }
@@ -255,17 +250,17 @@ func (d *dates) listed(rec *store.Record, text date) date {
 // waitsForBurst reports whether the date that a page declares waits for the end of a burst, as what has changed besides does, or as
 // it may be that of a build.
 func (d *dates) waitsForBurst(rec *store.Record) bool {
-	if !isFile(rec) {
+	if !rec.IsFile() {
 		return false
 	}
-	isPending := rec.Selected.Dated != 0 && batchOf(rec) != rec.Selected.Dated
-	return isPending && d.bursts.isOpen(rec) || d.bursts.declaresWhileOpen(rec)
+	hasChanged := rec.Selected.Dated != 0 && rec.AwaitsDate()
+	return hasChanged && d.bursts.isOpen(rec) || d.bursts.declaresWhileOpen(rec)
 }
 
 // declaresBuild reports whether the date that a page declares is that of a build, which has changed the template: it is as new as
 // the last change of the page, by which the date of its text has not moved.
 func (d *dates) declaresBuild(rec *store.Record, text date) bool {
-	if !isFile(rec) || rec.Changed == 0 {
+	if !rec.IsFile() || rec.Changed == 0 {
 		return false
 	}
 	longestBuild := longestWait + d.bursts.gap
@@ -289,7 +284,7 @@ func listDate(rec *store.Record) date {
 // ofText returns the date of the page's present text, and the batch from which it was decided:
 // once, since later the file may be written anew with the same text.
 func (d *dates) ofText(rec *store.Record) (date, int64) {
-	batch := batchOf(rec)
+	batch := rec.Batch()
 	dated := rec.Selected.Dated
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
 	isPage := rec.Status == 200 && rec.Absent == 0 // else the others tell nothing of it
@@ -297,7 +292,7 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 		return before, dated
 	}
 	isNew := dated == 0
-	if isNew && !isFile(rec) {
+	if isNew && !rec.IsFile() {
 		return d.atFirstSight(rec), batch
 	}
 	if isNew {
@@ -320,7 +315,7 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 func (d *dates) ofNewFile(rec *store.Record) (date, int64) {
 	burst := d.bursts.of(rec)
 	if burst == nil {
-		return d.atFirstSight(rec), batchOf(rec)
+		return d.atFirstSight(rec), rec.Batch()
 	}
 	if d.bursts.isOpen(rec) {
 		return date{}, 0
@@ -329,13 +324,13 @@ func (d *dates) ofNewFile(rec *store.Record) (date, int64) {
 	if at.unix >= burst.from && burst.isDeployment() {
 		at.day = true
 	}
-	return at, batchOf(rec)
+	return at, rec.Batch()
 }
 
 // textChangeOf returns what the last change of a page's text comes from. What others found says nothing of a page of an upstream
 // that was fetched because it may have changed, save where they have found the same.
 func (d *dates) textChangeOf(rec *store.Record) textChange {
-	if isFile(rec) {
+	if rec.IsFile() {
 		return d.bursts.textChangeOf(rec)
 	}
 	if rec.Blocks != 0 && slices.Contains(d.round.shared, rec.Difference) {
@@ -349,8 +344,7 @@ func (d *dates) textChangeOf(rec *store.Record) textChange {
 
 // isTemplates reports whether the last change of a page's text may be the template's.
 func (d *dates) isTemplates(rec *store.Record) bool {
-	isPending := batchOf(rec) != rec.Selected.Dated
-	return isPending && rec.Selected.Dated != 0 && d.textChangeOf(rec) == ofTemplate
+	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.textChangeOf(rec) == ofTemplate
 }
 
 // isChosen reports whether a page was fetched because it may have changed: also where a list told so, unless that has new dates for
@@ -374,7 +368,7 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 // isMoved reports whether the file of a page was written by a deployment that was over when the page, or a change of it, was found: it
 // was moved or copied since, and its time says nothing of when it changed.
 func (d *dates) isMoved(rec *store.Record, found int64) bool {
-	return isFile(rec) && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
+	return rec.IsFile() && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
 		isOver := int64(r[1])+d.bursts.gap < found
 		return isOver && int64(r[0]) <= rec.ModTime && rec.ModTime <= int64(r[1])
 	})

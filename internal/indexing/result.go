@@ -169,7 +169,7 @@ func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 
 // seenAt is when the text of a page by which its date was decided was last seen, in Unix seconds.
 func seenAt(rec *store.Record) int64 {
-	hasChanged := rec.Steadiness.IsInDoubt() || batchOf(rec) != rec.Selected.Dated
+	hasChanged := rec.Steadiness.IsInDoubt() || rec.AwaitsDate()
 	if hasChanged && rec.Before != 0 {
 		return rec.Before
 	}

@@ -52,7 +52,6 @@ func (u Undated) String() string {
 func (d *dates) whyUndated(rec *store.Record) Undated {
 	text, _ := d.ofText(rec)
 	at := d.listed(rec, text).unix
-	batch := batchOf(rec)
 	own, _ := timeOf(rec)
 	switch {
 	case rec.Selected.LastMod != 0:
@@ -75,7 +74,7 @@ func (d *dates) whyUndated(rec *store.Record) Undated {
 		return DeclaredDateMoves
 	case rec.Declared != 0, listDate(rec).unix != 0:
 		return OfBuild
-	case batch != rec.Selected.Dated:
+	case rec.AwaitsDate():
 		return Undecided
 	case rec.Changed == 0 && own.unix != 0:
 		return OfDeployment

@@ -204,6 +204,15 @@ func (r *Record) IsLinked(now, expire, followed int64) bool {
 // FollowedAt is when all links of the page were last followed, in Unix seconds; 0: never.
 func (r *Record) FollowedAt() int64 { return cmp.Or(r.Followed, r.Fetched) }
 
+// IsFile reports whether the page is a file, served as it is.
+func (r *Record) IsFile() bool { return r.Version != 0 && r.Flags&Proxied == 0 }
+
+// Batch is the batch in which the page's present text was found; 0: it has none.
+func (r *Record) Batch() int64 { return cmp.Or(r.Changed, r.First) }
+
+// AwaitsDate reports whether the date of the present text is still to be decided.
+func (r *Record) AwaitsDate() bool { return r.Batch() != r.Selected.Dated }
+
 // Selected is a page's part of a selection.
 type Selected struct {
 	_ struct{} `cbor:",toarray"`
