@@ -219,8 +219,12 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 	if sel.result.IsMade() {
 		out.DatesDue = sel.result.DatesDue
 	}
-	if out.Crawled.Fetched == 0 && len(out.Merged.Failed) == 0 {
-		out.Cost = now.Sub(r.start) // gathering took the rest
+	switch {
+	case len(out.Merged.Failed) > 0: // they were waited for
+	case r.crawling == nil:
+		out.Cost = out.Took // gathering took the rest
+	default:
+		out.Cost += max(r.crawled.GatherTime, 0)
 	}
 	return out
 }

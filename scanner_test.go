@@ -147,6 +147,39 @@ func TestHungPage(t *testing.T) {
 	})
 }
 
+// TestCostOfGathering: reading the sources counts, be a page fetched meanwhile or not.
+func TestCostOfGathering(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		named := []string{"/a"}
+		b.handler.sources = []input{sortedFunc{func(yield func(page.Page) error) error {
+			time.Sleep(3 * time.Second)
+			for _, path := range named {
+				if err := yield(page.Page{Path: path}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}}
+		pages := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path != "/" {
+				time.Sleep(2 * time.Second) // which does not count
+			}
+			return pages(w, r)
+		}
+		s := b.site("named.example")
+		for i, paths := range [][]string{{"/a"}, {"/a"}, {"/a", "/b"}} {
+			named = paths
+			out := s.refresh(t.Context(), false)
+			hasFetched := out.Crawled.Fetched > 0
+			if out.Cost != 3*time.Second || hasFetched != (i != 1) {
+				t.Errorf("refresh %d: %s of %s count, %d pages were fetched", i, out.Cost, out.Took, out.Crawled.Fetched)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
 // TestSlowSource: a source that takes long before its first page has a minute once no request
 // waits any more, although nothing is served.
 func TestSlowSource(t *testing.T) {

@@ -170,9 +170,10 @@ type Result struct {
 	Pending    int               // pages still to be fetched for the first time; too few until Gathered
 	Lost       bool              // records were found damaged in this crawl: their pages are fetched again
 	// Of the whole crawl:
-	Fetched      int   // pages, successfully or not
-	Panic        error // the first page whose parsing panicked, which counts as one that did not respond; nil: none
-	DroppedPaths int   // links beyond Policy.MaxPaths, or pages that gave way; and beyond 10,000 pages that differ in digits alone
+	Fetched      int           // pages, successfully or not
+	GatherTime   time.Duration // that passed while candidates were read, and no page was fetched meanwhile
+	Panic        error         // the first page whose parsing panicked, which counts as one that did not respond; nil: none
+	DroppedPaths int           // links beyond Policy.MaxPaths, or pages that gave way; and beyond 10,000 pages that differ in digits alone
 }
 
 // Run is one crawl. It is not safe for concurrent use.
@@ -200,9 +201,10 @@ type Run struct {
 	lost              bool            // see Result.Lost
 	fetching          context.Context // of the fetches of this Update
 	workers           []*worker
-	fetched           atomic.Int64 // pages
-	panicked          atomic.Value // see Result.Panic
-	stopped           atomic.Bool  // there is no time for upstreams any more in this Update
+	fetched           atomic.Int64  // pages
+	gatherTime        time.Duration // see Result.GatherTime
+	panicked          atomic.Value  // see Result.Panic
+	stopped           atomic.Bool   // there is no time for upstreams any more in this Update
 }
 
 // Start begins a crawl. Only one crawl of a Crawler may be used at a time, the last.
@@ -263,6 +265,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 		Pending:      r.pending,
 		Lost:         r.lost,
 		Fetched:      int(r.fetched.Load()),
+		GatherTime:   r.gatherTime,
 		DroppedPaths: r.links.dropped,
 	}
 	result.Panic, _ = r.panicked.Load().(error)
@@ -303,7 +306,10 @@ func Same(a, b *store.Generation) bool {
 // named, until there is nothing, or wait ends.
 func (r *Run) crawl(ctx, wait context.Context) error {
 	if !r.gathered {
-		if err := r.gather(ctx, wait); err != nil || !r.gathered {
+		begun := r.c.o.Now()
+		err := r.gather(ctx, wait)
+		r.gatherTime += r.c.o.Now().Sub(begun)
+		if err != nil || !r.gathered {
 			return err // the pages that links name may be yet to come
 		}
 	}

@@ -58,7 +58,11 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 		return
 	}
 	due := r.dueOf(records, upstream)
+	begun := r.c.o.Now()
 	r.fetchOwn(wait, due, first)
+	if !r.gathered { // gather calls this
+		r.gatherTime -= r.c.o.Now().Sub(begun)
+	}
 	r.left = r.left || wait.Err() != nil // some of them, perhaps
 }
 
