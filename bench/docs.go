@@ -18,7 +18,8 @@ import (
 const (
 	docPages       = 400
 	docCorrections = 20 // a tenth of the pages of smaller ones
-	fewestDocPages = 40
+	fewestDocPages = 30
+	fewestProse    = 300 // bytes of a paragraph that is corrected
 )
 
 // template is what a generator puts around the pages of a site.
@@ -31,12 +32,13 @@ type template struct {
 var (
 	bodyStart = regexp.MustCompile(`(?i)<body[^>]*>`)
 	bodyEnd   = regexp.MustCompile(`(?i)</body>|\z`)
-	paragraph = regexp.MustCompile(`(?i)<p[^>]*>`)
+	paragraph = regexp.MustCompile(`(?i)<p(\s[^>]*)?>`)
+	canonical = regexp.MustCompile(`(?i)rel="?canonical"?`)
 )
 
-// longestParagraph returns where the longest paragraph of a page begins: no menu has it.
+// longestParagraph returns where the longest paragraph of a page begins: no menu or footer has it. 0: the page has no prose.
 func longestParagraph(page []byte) (at int) {
-	longest := 0
+	longest := fewestProse
 	lower := bytes.ToLower(page)
 	for _, begin := range paragraph.FindAllIndex(page, -1) {
 		size := bytes.Index(lower[begin[1]:], []byte("</p>"))
@@ -96,9 +98,10 @@ func (b *bench) docSites(folders []string) (all []*docSite) {
 				return err
 			}
 			page, err := os.ReadFile(name)
-			if err != nil || len(page) > 1<<20 || !bytes.Contains(bytes.ToLower(page), []byte("<body")) || paragraph.Find(page) == nil {
+			if err != nil || len(page) > 1<<20 || bodyStart.Find(page) == nil || longestParagraph(page) == 0 {
 				return err
 			}
+			page = canonical.ReplaceAll(page, []byte("rel=former-canonical")) // which is on another site
 			rel, err := filepath.Rel(folder, name)
 			s.paths = append(s.paths, filepath.ToSlash(rel))
 			s.sources = append(s.sources, page)
@@ -170,6 +173,7 @@ func (s *docSite) judge(say func(format string, args ...any)) (listed, falseDate
 			case isOwn:
 				isSeen = true
 			default:
+				say("  docs: %s%s has the false date %s", s.name, s.url(i), d.lastmod)
 				falseDates++
 			}
 		}
