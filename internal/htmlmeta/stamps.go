@@ -9,6 +9,10 @@ import (
 // 7.2 on Nov 24, 2026". Generators and templates write stamps anew though nothing else has changed, so their dates are
 // no part of the blocks that date a page. Dates elsewhere are content.
 //
+// Only function words, and the name of an author or a generator, may stand between such a phrase and its date. The date in
+// "Recently updated schedule: concert on 24 November 2026" is content, and a change of it has to be seen. A time of day
+// alone is no date: it may be an opening hour.
+//
 // Stamps are known in the ten languages that most pages of the web are in
 // (https://w3techs.com/technologies/overview/content_language): English, Spanish, German, Japanese, French,
 // Portuguese, Russian, Italian, Dutch and Polish; and in Turkish and Chinese.
@@ -23,10 +27,13 @@ const (
 	copyrightWord                        // or the symbol
 	selfWord                             // what a page calls itself
 	linkWord                             // between such words: "was automatically"
-	byWord                               // before a generator
+	byWord                               // before an author or a generator
+	withWord                             // before a generator
 	monthWord
 	dateWord  // may be in a date: "at", days of the week
 	afterDate // may end one: time zones, "pm"
+
+	functionWord = lastWord | updateWord | generateWord | selfWord | linkWord | byWord | withWord | dateWord | afterDate
 )
 
 var stampWords = newStampWords(map[vocabulary]string{
@@ -52,11 +59,12 @@ var stampWords = newStampWords(map[vocabulary]string{
 	copyrightWord: `copyright copyleft`,
 	selfWord: `page document documentation documents docs manual site website
 		página documento documentación documentação seite dokument dokumentation website
-		страница документация документ pagina documentazione documentatie strona dokumentacja sayfa`,
-	linkWord: `was were is are has have been be this the automatically auto on and date time datetime
-		fue ha sido el la wurde am die diese a été le cette foi em esta à de du des jour
-		была был è stata il questa op deze została ta bu tarafından`,
-	byWord: `by with using por con von mit par avec com usando da door met przez с помощью`,
+		страница страницы документация документ pagina documentazione documentatie strona dokumentacja sayfa`,
+	linkWord: `was were is are has have been be this the automatically auto on and or date time datetime
+		fue ha sido el la wurde am die diese der dieser a été le cette foi em esta à de du des jour
+		была был è stata il questa della op deze van została ta bu tarafından`,
+	byWord:   `by por von par da door przez`,
+	withWord: `with using from con mit avec com usando met с помощью`,
 	monthWord: `jan feb mar apr may jun jul aug sep sept oct nov dec
 		january february march april june july august september october november december
 		ene abr ago dic enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre diciembre
@@ -70,7 +78,7 @@ var stampWords = newStampWords(map[vocabulary]string{
 		sty lut kwi maj cze lip sie wrz paź lis gru stycznia lutego marca kwietnia maja czerwca lipca sierpnia września
 		października listopada grudnia
 		oca şub nis haz tem ağu eyl eki kas ara ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık`,
-	dateWord: `on at the of from in den dem am um vom le la les du de del el a à alle il em o om op dnia dia d godz w в
+	dateWord: `on at the of in den dem am um vom le la les du de del el a à alle il em o om op dnia dia d godz w в
 		от ore uhr kl
 		mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday
 		lun mar mié jue vie sáb dom lunes martes miércoles jueves viernes sábado domingo
@@ -110,11 +118,25 @@ const (
 	updateStamp              // "last updated": a date, or a year
 	exactStamp               // "updated", without "last": a date that is not only a year
 	generatorStamp           // "generated": such a date, or behind "by", a version
+	versionStamp             // its date is over, or never came: behind "by", a version
 	copyrightStamp           // a year
 )
 
-// reach is how many words can be between those of a stamp and its date: names, mostly.
-var reach = [...]int{updateStamp: 3, exactStamp: 2, generatorStamp: 8, copyrightStamp: 6}
+// place is where in a sentence the next word stands.
+type place uint8
+
+const (
+	elsewhere  place = iota
+	atStart          // of the sentence
+	behindSelf       // a selfWord, but for function words
+	behindLast       // a lastWord, but for function words
+)
+
+// Words of content that can stand before the date of a stamp.
+const (
+	maxName   = 2 // behind a byWord or a withWord
+	maxHolder = 6 // of a copyright
+)
 
 // Longer blocks are text, whatever is in them, and a longer label says more than that a date follows.
 const (
@@ -128,12 +150,10 @@ type masker struct {
 	tokens []token
 	masked []byte
 
-	stamp      stampKind
-	isBy       bool // a byWord came since it began
-	left       int  // words after which the stamp ends
-	inSentence int  // words so far
-	sinceLast  int  // words since the last lastWord, counted from 1; 0: there is none in the sentence
-	sinceSelf  int  // the same for a selfWord
+	stamp stampKind
+	isBy  bool // a name can come, or has come
+	left  int  // words of content that may still come before the date
+	place place
 }
 
 // mask returns a block without the dates of its stamps, until it is called again. A block that is only a date belongs
@@ -161,8 +181,8 @@ func (m *masker) mask(block, label []byte) []byte {
 		switch {
 		case run.numbers > 0:
 			isStamp = m.isStamped(run)
-		case m.tokens[i].kind == version && m.stamp != noStamp && m.isBy:
-			isStamp = m.stamp == generatorStamp || m.stamp == updateStamp
+		case m.tokens[i].kind == version && m.isBy:
+			isStamp = m.stamp == generatorStamp || m.stamp == updateStamp || m.stamp == versionStamp
 		default:
 			m.read(m.tokens[i], len(block))
 			end = i + 1
@@ -183,17 +203,12 @@ func (m *masker) mask(block, label []byte) []byte {
 // begin forgets what came before.
 func (m *masker) begin() {
 	m.stamp = noStamp
+	m.isBy = false
 	m.left = 0
-	m.endSentence()
+	m.place = atStart
 }
 
-func (m *masker) endSentence() {
-	m.inSentence = 0
-	m.sinceLast = 0
-	m.sinceSelf = 0
-}
-
-// readLabel begins the stamp that the label is, if it says nothing else, and the block is only a date.
+// readLabel begins the stamp that the label is, if it has no number, and the block is only a date.
 func (m *masker) readLabel(label, block []byte) {
 	m.tokens = appendTokens(m.tokens[:0], block)
 	isDate := len(m.tokens) > 0 && dateAt(m.tokens, 0).end == len(m.tokens)
@@ -201,15 +216,14 @@ func (m *masker) readLabel(label, block []byte) {
 		return
 	}
 	m.tokens = appendTokens(m.tokens[:0], label)
-	const ofStamp = lastWord | updateWord | generateWord | copyrightWord | selfWord | linkWord | dateWord
 	for _, t := range m.tokens {
-		if t.kind == word && t.is&ofStamp == 0 || t.kind == number || t.kind == version || t.kind == otherNumber {
+		if t.isNumber() {
 			m.begin()
 			return
 		}
 		m.read(t, len(label))
 	}
-	m.endSentence()
+	m.place = atStart
 }
 
 // read reads what is not a date.
@@ -219,33 +233,60 @@ func (m *masker) read(t token, size int) {
 		m.begin()
 		return
 	case bar:
-		m.endSentence() // though a stamp may go on, as in "Last updated (2026-11-24)"
+		m.place = atStart // though a stamp may go on, as in "Last updated (2026-11-24)"
+		return
+	case version, otherNumber:
+		m.place = elsewhere // and here, as in "Revision 4.96 - 24 Jul 2022"
 		return
 	}
-	if kind := m.stampAt(t, size); kind != noStamp {
+	kind := m.stampAt(t, size)
+	// "Updated with new prices from 24 November on" is no stamp.
+	isBy := t.is&byWord != 0 || t.is&withWord != 0 && m.stamp != exactStamp
+	switch {
+	case kind != noStamp:
 		m.stamp = kind
-		m.left = reach[kind]
 		m.isBy = false
-	} else if t.is&(linkWord|byWord|dateWord) == 0 {
-		m.left--
-		if m.left < 0 {
-			m.stamp = noStamp
+		m.left = 0
+		if kind == copyrightStamp {
+			m.left = maxHolder
 		}
+	case isBy:
+		m.isBy = true
+		m.left = max(m.left, maxName)
+	case t.is&functionWord == 0 || t.is&withWord != 0:
+		m.readContent()
 	}
-	m.isBy = m.isBy || t.is&byWord != 0
-	m.inSentence++
-	m.sinceLast = since(m.sinceLast, t.is&lastWord != 0)
-	m.sinceSelf = since(m.sinceSelf, t.is&selfWord != 0)
+	m.move(t)
 }
 
-func since(n int, now bool) int {
-	switch {
-	case now:
-		return 1
-	case n > 0:
-		return n + 1
+// readContent reads a word that may be of a name, or else ends the stamp.
+func (m *masker) readContent() {
+	m.left--
+	if m.left < 0 {
+		m.isBy = false
+		m.endDate()
+	}
+}
+
+// endDate ends the stamp. A generator can still follow, as in "Generated on 2026-11-24 for Foo by doxygen 1.9.4".
+func (m *masker) endDate() {
+	switch m.stamp {
+	case updateStamp, generatorStamp, versionStamp:
+		m.stamp = versionStamp
 	default:
-		return 0
+		m.stamp = noStamp
+	}
+}
+
+// move moves the place behind a word.
+func (m *masker) move(t token) {
+	switch {
+	case t.is&lastWord != 0:
+		m.place = behindLast
+	case t.is&selfWord != 0 && m.place != behindLast:
+		m.place = behindSelf
+	case m.place == atStart, t.is&functionWord == 0:
+		m.place = elsewhere
 	}
 }
 
@@ -253,11 +294,11 @@ func since(n int, now bool) int {
 // content, as in "the church was built in 1869": so one is only believed behind "last", where a sentence begins, or
 // behind what the page calls itself.
 func (m *masker) stampAt(t token, size int) stampKind {
-	isFirst := size <= maxShort && (m.inSentence == 0 || 0 < m.sinceSelf && m.sinceSelf <= 4)
+	isFirst := size <= maxShort && (m.place == atStart || m.place == behindSelf)
 	switch {
-	case t.kind == copyrightSign, t.is&copyrightWord != 0 && m.inSentence == 0 && size <= maxShort:
+	case t.kind == copyrightSign, t.is&copyrightWord != 0 && m.place == atStart && size <= maxShort:
 		return copyrightStamp
-	case t.kind == chinesePhrase, t.is&(updateWord|generateWord) != 0 && m.isBehindLast():
+	case t.kind == chinesePhrase, t.is&(updateWord|generateWord) != 0 && m.place == behindLast:
 		return updateStamp
 	case t.is&generateWord != 0 && isFirst:
 		return generatorStamp
@@ -281,22 +322,19 @@ func (m *masker) isStamped(d date) bool {
 		stamped = isExact
 	}
 	if stamped {
+		if m.stamp != copyrightStamp {
+			m.endDate() // others are not its own
+		}
+		m.place = atStart
 		return true
 	}
-	m.left -= d.numbers
-	m.inSentence += d.numbers
-	if m.left < 0 {
-		m.stamp = noStamp
+	isAmid := m.place == behindLast && d.end < len(m.tokens) && m.tokens[d.end].is&updateWord != 0
+	if m.place == atStart {
+		m.place = elsewhere
 	}
-	return (isExact || d.year) && (m.stampFollows(d.end) || m.isAmid(d.end))
+	// As in "zuletzt am 24.11.2026 geändert" and "2026-11-24 (last updated)".
+	return (isExact || d.year) && (isAmid || m.stampFollows(d.end))
 }
-
-// isAmid reports whether a date stands amid a stamp, as in "zuletzt am 24.11.2026 geändert".
-func (m *masker) isAmid(end int) bool {
-	return m.isBehindLast() && end < len(m.tokens) && m.tokens[end].is&updateWord != 0
-}
-
-func (m *masker) isBehindLast() bool { return 0 < m.sinceLast && m.sinceLast <= 3 }
 
 // stampFollows reports whether a stamp's words come next, as in "2026-11-24 (last updated)" and "2026 © Example".
 func (m *masker) stampFollows(i int) bool {
@@ -313,21 +351,22 @@ func (m *masker) stampFollows(i int) bool {
 	if t.is&lastWord == 0 {
 		return false
 	}
-	for _, next := range m.tokens[i+1 : min(i+4, len(m.tokens))] {
-		if next.is&updateWord != 0 {
-			return true
-		}
+	isUpdate := false
+	for ; i < len(m.tokens) && m.tokens[i].is&functionWord != 0; i++ {
+		isUpdate = isUpdate || m.tokens[i].is&updateWord != 0
 	}
-	return false
+	// In "Concert on 12 December, last updated 24 November", the date that follows is the stamp's.
+	return isUpdate && (i == len(m.tokens) || !m.tokens[i].isNumber() && !m.tokens[i].isMonth())
 }
 
 // date is a run of words and numbers that can be a date.
 type date struct {
-	end     int // of its tokens
-	numbers int
+	end     int  // of its tokens
+	numbers int  // without times
 	month   bool // it has the name of a month
 	year    bool
-	full    bool // it has a date or a time in numbers
+	full    bool // it has a date in numbers
+	time    bool // it has a time of day, which alone is no date
 }
 
 // dateAt returns the date that begins with a token. Behind a whole date, a number is another's: "2026-11-24, 14 users".
@@ -337,7 +376,7 @@ func dateAt(tokens []token, i int) date {
 		t := tokens[i]
 		switch t.kind {
 		case number:
-			isOther := (d.year || d.full) && !tokens[i-1].isMonth() && !isMonthAt(tokens, i+1)
+			isOther := (d.year || d.full || d.time) && !tokens[i-1].isMonth() && !isMonthAt(tokens, i+1)
 			if isOther {
 				return d
 			}
@@ -348,6 +387,8 @@ func dateAt(tokens []token, i int) date {
 		case fullDate:
 			d.numbers++
 			d.full = true
+		case timeOfDay:
+			d.time = true
 		case word:
 			switch {
 			case t.isMonth():
@@ -367,5 +408,13 @@ func dateAt(tokens []token, i int) date {
 }
 
 func (t token) isMonth() bool { return t.is&monthWord != 0 }
+
+func (t token) isNumber() bool {
+	switch t.kind {
+	case number, otherNumber, year, fullDate, timeOfDay, version:
+		return true
+	}
+	return false
+}
 
 func isMonthAt(tokens []token, i int) bool { return i < len(tokens) && tokens[i].isMonth() }

@@ -23,7 +23,8 @@ const (
 	number                  // of one or two digits: a day, or anything else
 	otherNumber             // none of these: 1000, 2to3
 	year                    // or several: 2019-2026
-	fullDate                // 2026-11-24, 24.11.2026, 11/24/26, 2026年11月24日, 10:32
+	fullDate                // 2026-11-24, 24.11.2026, 11/24/26, 2026年11月24日
+	timeOfDay               // 10:32, 10h32, 10時32分
 	version                 // 7.2, 3.0-rc1, v3
 	copyrightSign           // ©, (c)
 	chinesePhrase           // of chinesePhrases
@@ -276,7 +277,7 @@ func scanNumber(s []byte, start int) token {
 		if n == 0 {
 			break
 		}
-		groups.separate(s[i])
+		groups.separate(s[i : i+n])
 		i += n
 		if i == len(s) || !isDigit(s[i]) {
 			break
@@ -288,7 +289,7 @@ func scanNumber(s []byte, start int) token {
 	}
 	t := token{start: start, end: end, kind: groups.kind()}
 	switch suffix := s[i:end]; {
-	case len(suffix) == 0, t.kind == fullDate:
+	case len(suffix) == 0, t.kind == fullDate, t.kind == timeOfDay:
 	case t.kind == number && slices.Contains(ordinals, string(suffix)):
 	case t.kind == number, t.kind == year:
 		t.kind = otherNumber
@@ -300,7 +301,10 @@ func scanNumber(s []byte, start int) token {
 var ordinals = []string{"st", "nd", "rd", "th", "er"}
 
 // dateSigns stand behind the numbers of a date or a time in Chinese and Japanese.
-const dateSigns = "年月日号時时分秒"
+const (
+	dateSigns = "年月日号" + timeSigns
+	timeSigns = "時时分秒"
+)
 
 // separatorAt returns the size of what divides the numbers of a date or a version, or stands behind them; 0: nothing
 // does. A colon or a stop that no digit follows is not of the number.
@@ -317,13 +321,14 @@ func separatorAt(s []byte) int {
 
 // numberGroups are the numbers of a date or of a version.
 type numberGroups struct {
-	n       int
-	years   int // of four digits, 1900 to 2099
-	longest int // digits
-	colon   bool
-	last    int // digits of the last
-	slashes int
-	chinese bool
+	n           int
+	years       int // of four digits, 1900 to 2099
+	longest     int // digits
+	colon       bool
+	last        int // digits of the last
+	slashes     int
+	chineseDate bool
+	chineseTime bool
 }
 
 func (g *numberGroups) add(digits []byte) {
@@ -336,15 +341,17 @@ func (g *numberGroups) add(digits []byte) {
 	}
 }
 
-// separate adds what begins with a byte, and divides numbers.
-func (g *numberGroups) separate(c byte) {
-	switch {
+// separate adds what divides numbers, or stands behind them.
+func (g *numberGroups) separate(by []byte) {
+	switch c := by[0]; {
 	case c == ':', c == 'h':
 		g.colon = true
 	case c == '/':
 		g.slashes++
+	case c >= utf8.RuneSelf && bytes.Contains([]byte(timeSigns), by):
+		g.chineseTime = true
 	case c >= utf8.RuneSelf:
-		g.chinese = true
+		g.chineseDate = true
 	}
 }
 
@@ -356,8 +363,10 @@ func (g *numberGroups) kind() tokenKind {
 		return number
 	case g.n == 1:
 		return otherNumber
-	case g.years == 1, g.colon && g.last >= 2, g.slashes == 2, g.chinese && g.n > 1:
+	case g.years == 1, g.slashes == 2, g.chineseDate:
 		return fullDate
+	case g.colon && g.last >= 2, g.chineseTime:
+		return timeOfDay
 	default:
 		return version
 	}
