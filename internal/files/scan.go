@@ -210,8 +210,9 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 			if e.leaves {
 				s.refuseLink(f, e.name)
 			}
-			s.watch.yielded(f.place.url+e.key, e.version)
-			err = yield(page.Page{Path: f.place.url + e.key, FileTime: int64(e.time), Version: e.version})
+			path := f.place.url + e.key
+			s.watch.yielded(path, e.version)
+			err = yield(page.Page{Path: path, FileTime: int64(e.time), Version: e.version})
 		}
 		if err != nil {
 			return err

@@ -148,8 +148,11 @@ func TestWatch(t *testing.T) {
 		}, true},
 		"a folder is made":    {func(t *testing.T, at func(string) string) { must(t, os.Mkdir(at("sub/new"), 0o755)) }, true},
 		"a folder is removed": {func(t *testing.T, at func(string) string) { must(t, os.Remove(at("none"))) }, true},
-		"a folder is closed":  {func(t *testing.T, at func(string) string) { must(t, os.Chmod(at("sub"), 0)) }, true},
-		"a folder is moved":   {func(t *testing.T, at func(string) string) { must(t, os.Rename(at("sub/deep"), at("none/deep"))) }, true},
+		"a folder is closed": {func(t *testing.T, at func(string) string) {
+			must(t, os.Chmod(at("sub"), 0))
+			t.Cleanup(func() { _ = os.Chmod(at("sub"), 0o700) }) // it is to be removed
+		}, true},
+		"a folder is moved": {func(t *testing.T, at func(string) string) { must(t, os.Rename(at("sub/deep"), at("none/deep"))) }, true},
 		"folders are swapped": {func(t *testing.T, at func(string) string) {
 			must(t, unix.Renameat2(unix.AT_FDCWD, at("sub"), unix.AT_FDCWD, at("other"), unix.RENAME_EXCHANGE))
 		}, true},

@@ -369,7 +369,7 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 // was moved or copied since, and its time says nothing of when it changed.
 func (d *dates) isMoved(rec *store.Record, found int64) bool {
 	return rec.IsFile() && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
-		isOver := int64(r[1])+d.bursts.gap < found
+		isOver := int64(r[1])+max(d.bursts.gap, deploymentQuiet) < found
 		return isOver && int64(r[0]) <= rec.ModTime && rec.ModTime <= int64(r[1])
 	})
 }
