@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/storages"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 // announcing is the option by which a site tells an endpoint what changed.
@@ -34,6 +35,7 @@ const commandVar = "CADDYTEST_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(commandVar) != "" {
+		indexing.Patient = false // as in the other tests: see harness.Main
 		caddycmd.Main()
 		return
 	}
