@@ -221,46 +221,68 @@ func (d *dates) of(rec *store.Record) store.Selected {
 func (d *dates) listed(rec *store.Record, text date) date {
 	list := listDate(rec)
 	hasList := list.unix != 0 && !isIn(d.buildTimes, list.unix)
-	isInDoubt := rec.Steadiness.IsInDoubt()
-	isBelieved := !d.declaredAlike && !isInDoubt && rec.Flags&store.DeclaredMoves == 0
 	before := date{rec.Selected.LastMod, rec.Selected.Day} // 0 where the page was not listed
-	switch {
-	case d.rules.Dates == ModTime && list.unix == 0:
+	if d.rules.Dates == ModTime && list.unix == 0 {
 		return date{unix: rec.ModTime}
-	case d.rules.Dates == ModTime:
+	}
+	if d.rules.Dates == ModTime {
 		return list
-	case d.rules.Dates == Off:
+	}
+	if d.rules.Dates == Off {
 		return date{}
-	case isInDoubt && rec.Selected.Listed && (!hasList || rec.Declared != 0):
+	}
+	if rec.Steadiness.IsInDoubt() && rec.Selected.Listed && (!hasList || rec.Declared != 0) {
 		return before // until what has changed is confirmed
-	case rec.Declared != 0 && isBelieved && d.waitsForBurst(rec):
+	}
+	declares := d.declarationOf(rec, text)
+	switch {
+	case declares == waits:
 		return before
-	case rec.Declared != 0 && isBelieved && !d.declaresBuild(rec, text):
+	case declares == counts:
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
 	case hasList:
 		return list // the operator's word, or the application's, which needs no confirmation
 	case rec.Streak >= maxStreak, rec.Steadiness == store.Noisy:
 		return date{}
-	case rec.Declared != 0 && isBelieved && before.unix != 0 && text.unix == rec.Selected.Text:
+	case declares == ofBuild && before.unix != 0 && text.unix == rec.Selected.Text:
 		return before // such as the date that the page declared before the build
 	}
 	return text
 }
 
-// waitsForBurst reports whether the date that a page declares waits for the end of a burst, as what has changed besides does, or as
-// it may be that of a build.
-func (d *dates) waitsForBurst(rec *store.Record) bool {
+// declaration is what the date that a page declares is worth.
+type declaration uint8
+
+const (
+	ignored declaration = iota // there is none, or it is another one at each fetch, or those of nearly all pages are a build's
+	waits                      // for the end of a burst, as what has changed besides does, or as it may be that of a build
+	ofBuild                    // which has changed the template
+	counts
+)
+
+// declarationOf decides what the date is worth that a page declares, given the date of its text.
+func (d *dates) declarationOf(rec *store.Record, text date) declaration {
+	isUnsteady := rec.Steadiness.IsInDoubt() || rec.Flags&store.DeclaredMoves != 0
+	if rec.Declared == 0 || d.declaredAlike || isUnsteady {
+		return ignored
+	}
 	if !rec.IsFile() {
-		return false
+		return counts
 	}
 	hasChanged := rec.Selected.Dated != 0 && rec.AwaitsDate()
-	return hasChanged && d.bursts.isOpen(rec) || d.bursts.declaresWhileOpen(rec)
+	switch {
+	case hasChanged && d.bursts.isOpen(rec), d.bursts.declaresWhileOpen(rec):
+		return waits
+	case d.declaresBuild(rec, text):
+		return ofBuild
+	}
+	return counts
 }
 
-// declaresBuild reports whether the date that a page declares is that of a build, which has changed the template: it is as new as
-// the last change of the page, by which the date of its text has not moved.
+// declaresBuild reports whether the date that the page of a file declares is that of a build, which has changed the template: it is
+// as new as the last change of the page, by which the date of its text has not moved.
 func (d *dates) declaresBuild(rec *store.Record, text date) bool {
-	if !rec.IsFile() || rec.Changed == 0 {
+	if rec.Changed == 0 {
 		return false
 	}
 	longestBuild := longestWait + d.bursts.gap
