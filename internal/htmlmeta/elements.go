@@ -63,9 +63,15 @@ var regions = map[string]region{
 // elements are the open elements that decide in which region something is.
 type elements struct {
 	stack   []element
-	region  region // of what comes next
+	named   [nameSlots]uint16 // how many of stack have a name, by slotOf
+	region  region            // of what comes next
 	hasMain bool
 }
+
+// nameSlots tell most end tags that close nothing from others: without them, each would pass all of the stack.
+const nameSlots = 64
+
+func slotOf(name atom.Atom) int { return int(name>>8) % nameSlots }
 
 type element struct {
 	name  atom.Atom
@@ -86,6 +92,7 @@ func (e *elements) open(name atom.Atom, roles []byte) *element {
 		}
 	}
 	e.stack = append(e.stack, element{name: name, outer: e.region})
+	e.named[slotOf(name)]++
 	if begins == inMain {
 		e.region &^= beside
 		e.hasMain = true
@@ -100,10 +107,16 @@ func (e *elements) open(name atom.Atom, roles []byte) *element {
 // close closes an element and what is open within it, which it returns until the next element opens. An end tag that
 // closes nothing is ignored, and one in a <template> closes nothing outside of it.
 func (e *elements) close(name atom.Atom) (closed []element) {
+	if e.named[slotOf(name)] == 0 {
+		return nil
+	}
 	for i := len(e.stack) - 1; i >= 0; i-- {
 		open := &e.stack[i]
 		if open.name == name {
 			closed = e.stack[i:]
+			for _, element := range closed {
+				e.named[slotOf(element.name)]--
+			}
 			e.region = open.outer
 			e.stack = e.stack[:i]
 		}
