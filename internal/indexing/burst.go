@@ -178,7 +178,11 @@ func (b *bursts) add(rec *store.Record) {
 		b.known++
 	}
 	if rec.Changed != 0 && rec.Streak < maxStreak && (isPending || isRecent) {
-		b.changes = append(b.changes, fileChange{min(changed, math.MaxUint32), differenceOf(rec)})
+		at := changed
+		if !isPending {
+			at = rec.Changed // the file may have been written again since, with the same text
+		}
+		b.changes = append(b.changes, fileChange{min(at, math.MaxUint32), differenceOf(rec)})
 	}
 	if isPending && rec.Batch() != b.open || b.isNews(rec) {
 		b.waiting.add(changed)

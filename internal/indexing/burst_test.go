@@ -314,6 +314,33 @@ func TestOldFileAmidDeployment(t *testing.T) {
 	}
 }
 
+// TestDailyDeployments: what was corrected by the deployments before says nothing of the next one, although that writes the same
+// files.
+func TestDailyDeployments(t *testing.T) {
+	const n, corrections, deployments = 60, 5, 9
+	f := newFolder(t, n)
+	for round := range deployments {
+		was := f.served()
+		f.pass(900, func(second int64) {
+			if second >= n {
+				return
+			}
+			difference := uint64(0)
+			if second/corrections == int64(round) {
+				difference = uint64(1000*round) + uint64(second) + 1
+			}
+			f.write(int(second), difference)
+		})
+		for i := range n {
+			path := fmt.Sprintf("/%04d", i)
+			isCorrected := i/corrections == round
+			if hasMoved := f.dates[path].LastMod != was[path].LastMod; hasMoved != isCorrected {
+				t.Errorf("deployment %d: the date of %s has moved: %t", round, path, hasMoved)
+			}
+		}
+	}
+}
+
 // TestTrickle: what the last pages of a deployment that takes over an hour have in common with the first ones is the template's,
 // although those are dated.
 func TestTrickle(t *testing.T) {
