@@ -170,7 +170,8 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 // changed, and needs no confirmation; nor is there one where this is the last crawl.
 func text(rec, before *store.Record, f *fetched) outcome {
 	m := &f.meta
-	isCertain := f.isLast || rec.Version != 0 && !f.resp.Proxied
+	isFile := rec.Version != 0 && !f.resp.Proxied
+	isCertain := f.isLast || isFile
 	isOther := before.First != 0 && isOtherText(before, m)
 	isMoved := before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared
 	rec.Text = m.Text
@@ -184,7 +185,6 @@ func text(rec, before *store.Record, f *fetched) outcome {
 	if isOther && !isInDoubt && !awaitsDate(before) {
 		rec.FoundBy = before.Cause
 		rec.Before = seenAt(before)
-		isFile := rec.Version != 0 && !f.resp.Proxied
 		if isFile && rec.Before != 0 {
 			rec.Before = max(rec.Before, min(f.confirmed, f.now)) // until then, its version was the same
 		}
