@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,10 +101,17 @@ func TestCommandConfig(t *testing.T) {
 }
 
 func TestCommandRefresh(t *testing.T) {
-	s := start(t, gatedSite+"\nhttp://127.0.0.1:{port} {\n\troot * {dir}/a\n\tsitemap\n\tfile_server\n}", harness.TwoRoots)
+	// Its pages are named by a list: a folder is watched, and a refresh of its own could list the new page first.
+	listed := "\nhttp://127.0.0.1:{port} {\n\troot * {dir}/a\n\tsitemap {\n\t\turls {dir}/list.txt\n\t}\n\tfile_server\n}"
+	s := prepare(t, harness.TwoRoots)
+	s.Write(map[string]string{"list.txt": strings.Join(harness.PagesOfA, "\n")})
+	s.Load(gatedSite + listed)
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
 	s.WantLocs("http://127.0.0.1:{port}/sitemap.xml", harness.Below("http://127.0.0.1:{port}", harness.PagesOfA)...)
-	s.Write(map[string]string{"a/new.html": harness.HTML("new")})
+	s.Write(map[string]string{
+		"a/new.html": harness.HTML("new"),
+		"list.txt":   strings.Join(append(slices.Clone(harness.PagesOfA), "/new.html"), "\n"),
+	})
 	s.command("refresh").want(t, 0, nil, nil, `result +unchanged`, `result +changed\n`, `pages +5\n`)
 	refuse(errors.New("the list is \x1b[31mgone"))
 	for range 2 {
