@@ -464,6 +464,8 @@ func (s *site) pollFleet() {
 		if healthy == 20 {
 			s.logger.Clear("storage")
 		}
+		stuck := member.Stuck()
+		s.logger.OnceIf(stuck != nil, zap.WarnLevel, "lock", "the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
 		isNewer := member.Newer()
 		if !isNewer && member.PlansItself() {
 			continue

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -296,6 +297,72 @@ func TestSharedBadInput(t *testing.T) {
 			harness.Must(t, storages.SetFaults(f.control))
 			f.settle("/page.html", harness.DayOf(2))
 			a.quiet()
+		})
+	}
+}
+
+// processorTime returns how much of it a process has taken, in seconds.
+func (n *node) processorTime() float64 {
+	n.t.Helper()
+	const ticks = 100 // a second, on all systems that have the file
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
+	if err != nil {
+		n.t.Skip("this system does not say how much processor time a process takes")
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')'):])) // the name before may have spaces
+	user, err := strconv.Atoi(fields[12])
+	harness.Must(n.t, err)
+	system, err := strconv.Atoi(fields[13])
+	harness.Must(n.t, err)
+	return float64(user+system) / ticks
+}
+
+// TestSharedLocks has nodes that start together on a storage with an odd Lock, which is down for a while, too.
+func TestSharedLocks(t *testing.T) {
+	for name, fault := range map[string]storages.Fault{
+		"spins":           {Op: "lock", Spin: true},
+		"never returns":   {Op: "lock", Hang: true},
+		"returns late":    {Op: "lock", Delay: 40 * time.Second},
+		"says yes to two": {Op: "lock", Free: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := prepare(t, setup{nodes: 3, site: "shard_urls 100"})
+			pages(300)(f)
+			harness.Must(t, storages.SetFaults(f.control, fault))
+			begun := time.Now()
+			for _, n := range f.nodes {
+				n.start()
+			}
+			for _, n := range f.nodes {
+				n.first()
+			}
+			f.put("page.html", "first", harness.DayOf(1))
+			f.settle("/page.html", harness.DayOf(1))
+			f.redis.Kill()
+			f.put("page.html", "second", harness.DayOf(2))
+			time.Sleep(45 * time.Second) // longer than a refresh waits for the lock
+			f.redis.Start()
+			f.settle("/page.html", harness.DayOf(2))
+			commits := 0
+			for _, c := range f.calls() {
+				if c.Op == "store" && c.Error == "" && strings.HasSuffix(c.Key, "/current") && strings.Count(c.Key, "/") == 2 {
+					commits++
+				}
+			}
+			if most := int(time.Since(begun)/interval) * 3 / 2; commits > most {
+				t.Errorf("%d commits in %s, want at most %d", commits, time.Since(begun), most)
+			}
+			const measured = 10 * time.Second
+			for _, n := range f.nodes {
+				before := n.processorTime()
+				time.Sleep(measured)
+				took := n.processorTime() - before
+				t.Logf("%s: %d commits in %s; at rest, %s takes %.2f s of processor time in %s", name, commits, time.Since(begun), n.name, took, measured)
+				if took > measured.Seconds()/2 {
+					t.Errorf("%s takes %.2f s of processor time in %s", n.name, took, measured)
+				}
+			}
 		})
 	}
 }

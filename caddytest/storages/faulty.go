@@ -36,6 +36,7 @@ type Fault struct {
 	Hang  bool          // a call does not return before the fault is taken away, whatever its context
 	Stale bool          // of load and list: the result of the call before, if there was one
 	Free  bool          // of lock: it is obtained by anyone, as where a lock is lost
+	Spin  bool          // of lock: what fails is tried again at once, whatever its context, as some modules for S3 did
 	Max   int           // of store: larger values fail
 }
 
@@ -222,7 +223,11 @@ func (f *faulty) Lock(ctx context.Context, name string) error {
 		if fault.Free {
 			return 0, nil
 		}
-		return 0, f.inner.Lock(ctx, name)
+		err := f.inner.Lock(ctx, name)
+		for err != nil && fault.Spin {
+			err = f.inner.Lock(ctx, name)
+		}
+		return 0, err
 	})
 }
 

@@ -72,6 +72,9 @@ func (n *Node) see(c current) {
 		n.changedAt = now
 		n.joining()
 	}
+	if c.Node != n.ID {
+		n.forgive()
+	}
 	n.seen = c
 	n.seenAt = now
 }
@@ -142,7 +145,7 @@ func (n *Node) Wake() {
 func (n *Node) Settled() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.seen.Node == n.ID && n.status.Error == "" && n.Now().Sub(n.changedAt) >= n.poll*12/5
+	return n.seen.Node == n.ID && n.failed(callLoad) == nil && n.Now().Sub(n.changedAt) >= n.poll*12/5
 }
 
 // Due returns when this node is to refresh the site. The interval, at most Most, counts from when it first saw the newest

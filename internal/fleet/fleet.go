@@ -7,7 +7,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,25 +14,23 @@ import (
 	"math/rand/v2"
 	"net"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 const (
-	patience     = 10 * time.Second // with the release of a lock
-	lockPatience = 30 * time.Second
-	leaseFor     = 15 * time.Second // of a lock that has to be renewed
-	stuckFor     = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
-	maxPoll      = 15 * time.Second
-	firstPoll    = time.Second   // while nothing is committed yet
-	settleFor    = time.Minute   // after which calls that others had begun have ended, and their effects are visible
-	maxAhead     = 2 * time.Hour // of another node's clock, for times by it to be used
-	reportAhead  = 5 * time.Minute
-	day          = 24 * time.Hour
+	patience    = 10 * time.Second // with the release of a lock
+	stuckFor    = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
+	maxPoll     = 15 * time.Second
+	firstPoll   = time.Second   // while nothing is committed yet
+	settleFor   = time.Minute   // after which calls that others had begun have ended, and their effects are visible
+	maxAhead    = 2 * time.Hour // of another node's clock, for times by it to be used
+	reportAhead = 5 * time.Minute
+	day         = 24 * time.Hour
 )
 
 // Errors match these, besides those of the storage and of contexts.
@@ -70,7 +67,7 @@ type Node struct {
 
 	calls  *store.Calls
 	copies *copies
-	lock   wait.Slots    // of who has the storage's lock or waits for it
+	lock   *siteLock
 	wake   chan struct{} // of size 1
 	poll   time.Duration // between two reads of current, on average
 
@@ -87,6 +84,7 @@ type Node struct {
 	begun     time.Time          // see Begin
 	joining   context.CancelFunc // ends waiting for the lock
 	status    Status
+	failures  []failure // one of a kind, the last one last
 
 	listed atomic.Int64 // see collect; in Unix seconds
 }
@@ -101,13 +99,13 @@ func New(o Options) *Node {
 		ID:       fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()),
 		calls:    store.NewCalls(storages),
 		copies:   newCopies(o.Local, o.Now),
-		lock:     wait.NewSlots(1),
 		wake:     make(chan struct{}, 1),
 		poll:     min(max(o.Interval/4, time.Second), maxPoll),
 		seenAt:   o.Now(),
 		uncopied: make(map[string][]byte),
 		joining:  func() {},
 	}
+	n.lock = newSiteLock(n)
 	n.Most.Store(int64(day))
 	return n
 }
@@ -117,15 +115,36 @@ var storages = store.NewLimit()
 // IsBounded says that the Node, as a [store.Storage], needs no bounds: its calls have them.
 func (n *Node) IsBounded() {}
 
+// callKind is a kind of calls of the storage.
+type callKind string
+
+const (
+	callLoad   callKind = "load"
+	callStore  callKind = "store"
+	callDelete callKind = "delete"
+	callList   callKind = "list"
+	callLock   callKind = "lock"
+	callUnlock callKind = "unlock"
+	callStuck  callKind = "stuck" // of Lock, and not returned
+)
+
+// failure is why the last call of a kind failed.
+type failure struct {
+	kind callKind
+	err  error
+}
+
 // do calls the storage: see [store.Call]. That something does not exist is no error: the value is zero.
-func do[T any](ctx context.Context, n *Node, turn string, call func(context.Context, Shared) (T, error)) (T, error) {
+func do[T any](ctx context.Context, n *Node, kind callKind, turn string, call func(context.Context, Shared) (T, error)) (T, error) {
 	value, err := store.Call(ctx, n.calls, turn, func(ctx context.Context) (T, error) { return call(ctx, n.Storage()) })
 	if err != nil {
 		var zero T
 		value = zero
 		err = unlessMissing(err)
 	}
-	n.count(ctx, err)
+	if err == nil || ctx.Err() == nil { // else the call may have been fine
+		n.note(kind, err)
+	}
 	return value, err
 }
 
@@ -141,15 +160,45 @@ func unlessMissing(err error) error {
 	return nil
 }
 
-// count counts a call of the storage that has ended.
-func (n *Node) count(ctx context.Context, err error) {
+// note notes how a call of the storage has ended. A failure is shown until a call of that kind has succeeded.
+func (n *Node) note(kind callKind, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.status.Error = ""
-	if err != nil && ctx.Err() == nil {
-		n.status.Error = err.Error()
-		n.status.Errors++
+	n.failures = slices.DeleteFunc(n.failures, func(f failure) bool { return f.kind == kind })
+	if err == nil {
+		return
 	}
+	n.failures = append(n.failures, failure{kind, err})
+	n.status.Errors++
+}
+
+// forgive forgets what failed here, as another node has just locked and stored. Under mu.
+func (n *Node) forgive() {
+	n.failures = slices.DeleteFunc(n.failures, func(f failure) bool { return f.kind != callLoad && f.kind != callStuck })
+}
+
+// failed returns why the last call of a kind failed; nil: it did not. Under mu.
+func (n *Node) failed(kind callKind) error {
+	for _, f := range n.failures {
+		if f.kind == kind {
+			return f.err
+		}
+	}
+	return nil
+}
+
+// responds reports whether the storage could be read last.
+func (n *Node) responds() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failed(callLoad) == nil
+}
+
+// Stuck returns an error if a call of Lock does not return, so that the site is refreshed without the lock.
+func (n *Node) Stuck() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failed(callStuck)
 }
 
 func (n *Node) load(ctx context.Context, key string) ([]byte, error) {
@@ -157,12 +206,16 @@ func (n *Node) load(ctx context.Context, key string) ([]byte, error) {
 	if path.Dir(key) == folder {
 		turn = key // so that a part that hangs takes one slot, however often it is read
 	}
-	return do(ctx, n, turn, func(ctx context.Context, s Shared) ([]byte, error) { return s.Load(ctx, path.Join(n.Prefix, key)) })
+	return do(ctx, n, callLoad, turn, func(ctx context.Context, s Shared) ([]byte, error) { return s.Load(ctx, path.Join(n.Prefix, key)) })
 }
 
 // write stores a value, or deletes it if it is nil.
 func (n *Node) write(ctx context.Context, key string, value []byte) error {
-	_, err := do(ctx, n, "", func(ctx context.Context, s Shared) (any, error) {
+	kind := callStore
+	if value == nil {
+		kind = callDelete
+	}
+	_, err := do(ctx, n, kind, "", func(ctx context.Context, s Shared) (any, error) {
 		if value == nil {
 			return nil, s.Delete(ctx, path.Join(n.Prefix, key))
 		}
@@ -185,69 +238,37 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	n.mu.Lock()
 	n.joining = cancel
 	n.mu.Unlock()
-	if !n.lock.Take(waiting) {
-		return nil, cmp.Or(ctx.Err(), ErrBusy)
-	}
 	shared := n.Storage()
-	name := "sitemap_" + store.Hash([]byte(n.Prefix))
-	renewer, _ := shared.(interface {
-		RenewLockLease(ctx context.Context, name string, lease time.Duration) error
-	})
-	unlock := func() error {
-		_, err := do(context.WithoutCancel(ctx), n, "", func(ctx context.Context, _ Shared) (any, error) {
-			return nil, shared.Unlock(ctx, name)
-		})
-		return err
+	turn, err := n.lock.ask(waiting, shared)
+	if ctx.Err() != nil {
+		err = ctx.Err()
 	}
-	// The lock's context lasts until it is released: some storages hold locks no longer.
-	holding, stop := context.WithCancel(ctx)
-	locked := make(chan error, 1)
-	ended := make(chan struct{})
-	go func() {
-		defer n.lock.Release()
-		defer close(ended)
-		err := shared.Lock(holding, name)
-		isOurs := err == nil || holding.Err() == nil // with an error, it may have been granted
-		locked <- err
-		for err == nil && holding.Err() == nil {
-			if renewer != nil {
-				_, _ = store.Call(holding, n.calls, "", func(ctx context.Context) (any, error) {
-					return nil, renewer.RenewLockLease(ctx, name, leaseFor) // else another node may take it
-				})
-			}
-			_, _ = wait.Within(leaseFor/3, holding.Done())
-		}
-		for i := 0; isOurs && i < 3; i++ {
-			err = unlock()
-			if err == nil {
-				return
-			}
-			time.Sleep(time.Second)
-		}
-	}()
-	select {
-	case err = <-locked:
-		n.count(ctx, err)
-	case <-waiting.Done():
-		err = cmp.Or(ctx.Err(), ErrBusy)
-	}
-	seen, _ := n.newest()
-	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
-	if err != nil && ctx.Err() == nil && n.Now().Sub(n.Due(false)) >= stuckFor+2*took {
-		_ = unlock()
+	if err != nil && turn > 0 && ctx.Err() == nil && n.isOverdue() {
+		n.lock.goWithout(ctx, turn, shared)
 		err = nil
 	}
+	end := func() { n.lock.end(turn) }
 	if err == nil {
 		_, err = n.readCurrent(ctx)
 	}
 	if err != nil {
-		stop()
+		end()
 		return nil, err
 	}
+	stop := context.AfterFunc(ctx, end)
 	return func() {
 		stop()
-		_, _ = wait.Within(patience, ended)
+		end()
+		n.lock.settle()
 	}, nil
+}
+
+// isOverdue reports whether the site should have been refreshed so long ago that the lock is not waited for. A node that
+// has it needs as long as the last time, give or take.
+func (n *Node) isOverdue() bool {
+	seen, _ := n.newest()
+	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
+	return n.Now().Sub(n.Due(false)) >= stuckFor+2*took
 }
 
 // Status is what operators see of a node.
@@ -259,7 +280,7 @@ type Status struct {
 	Age        float64 `json:"age_seconds"`                   // since it was first seen
 	Ahead      float64 `json:"clock_ahead_seconds,omitempty"` // of the writer's clock, give or take a poll; 0: less than five minutes
 	Errors     int     `json:"errors"`                        // calls of the storage that failed
-	Error      string  `json:"error,omitempty"`               // of the last call
+	Error      string  `json:"error,omitempty"`               // of the call that failed last, until one of its kind succeeds
 }
 
 // Status returns the state of the node.
@@ -272,5 +293,8 @@ func (n *Node) Status() Status {
 	s.Generation = n.seen.Generation
 	s.Writer = n.seen.Node
 	s.Age = n.Now().Sub(n.seenAt).Round(time.Second).Seconds()
+	if last := len(n.failures) - 1; last >= 0 {
+		s.Error = n.failures[last].err.Error()
+	}
 	return s
 }

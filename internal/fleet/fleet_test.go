@@ -29,6 +29,7 @@ type world struct {
 	t        testing.TB
 	storage  *fake
 	interval time.Duration
+	as       func(*client) Shared // how a process has the storage; nil: as it is
 
 	mu        sync.Mutex
 	version   int
@@ -80,8 +81,12 @@ func newWorld(t testing.TB, interval time.Duration) *world {
 // start starts a process whose clock is ahead.
 func (w *world) start(local store.Storage, ahead time.Duration) *process {
 	c := &client{fake: w.storage}
+	var shared Shared = c
+	if w.as != nil {
+		shared = w.as(c)
+	}
 	p := &process{world: w, client: c, Node: New(Options{
-		Storage: func() Shared { return c }, Prefix: "site", Interval: w.interval, Local: local, Now: func() time.Time { return time.Now().Add(ahead) },
+		Storage: func() Shared { return shared }, Prefix: "site", Interval: w.interval, Local: local, Now: func() time.Time { return time.Now().Add(ahead) },
 	})}
 	p.site = persist.NewSite(p, "any")
 	p.ctx, p.kill = context.WithCancel(context.Background())

@@ -148,7 +148,7 @@ func (n *Node) collect(ctx context.Context, manifest string, now time.Time) (don
 	if err != nil {
 		return time.Time{}
 	}
-	keys, err := do(ctx, n, "", func(ctx context.Context, s Shared) ([]string, error) {
+	keys, err := do(ctx, n, callList, "", func(ctx context.Context, s Shared) ([]string, error) {
 		return s.List(ctx, path.Join(n.Prefix, folder), false)
 	})
 	if err != nil {
