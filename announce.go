@@ -125,7 +125,7 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 	err := s.loadQueue(ctx)
 	isNone := errors.Is(err, fs.ErrNotExist) // or the storage has lost it
 	fails := err != nil && (!isNone || !makes)
-	s.logger.OnceIf(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "announcements", "announcements wait: they cannot be loaded", zap.Error(err))
+	s.logger.While(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "loading announcements", "announcements wait: they cannot be loaded", zap.Error(err))
 	if fails {
 		return nil
 	}
@@ -356,7 +356,7 @@ func (s *site) queueChanges(ctx context.Context, u announce.Update) {
 		q.Update(u)
 		err = s.saveQueue(ctx, q, q)
 	}
-	s.logger.OnceIf(err != nil, zap.WarnLevel, "announcements", "cannot store announcements: nothing is announced", zap.Error(err))
+	s.logger.While(err != nil, zap.WarnLevel, "storing announcements", "cannot store announcements: nothing is announced", zap.Error(err))
 }
 
 // pollQueue loads the announcements that another process has stored.

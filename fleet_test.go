@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"reflect"
 	"slices"
@@ -63,8 +64,8 @@ func TestFleet(t *testing.T) {
 	}
 	b1.lists("/a", "/b", "/c")
 	b1.refresh(first)
-	if second.lookUp(t.Context(), second.published().snapshot, "") != second.published().snapshot {
-		t.Error("the sitemap itself is looked up")
+	if got, err := second.lookUp(t.Context(), second.published().snapshot, ""); got != second.published().snapshot || err != nil {
+		t.Errorf("the sitemap itself is looked up: %v", err)
 	}
 	if err := second.state.fleet.Poll(t.Context()); err != nil || !second.state.fleet.Newer() {
 		t.Fatalf("nothing is newer: %v", err)
@@ -528,25 +529,72 @@ func TestFleetAlias(t *testing.T) {
 	})
 }
 
-// TestFleetLookUp: a request waits only for a document that another node may have committed.
+// hangs is a storage that does not respond before it is free.
+type hangs struct {
+	fleet.Shared
+	free chan struct{}
+}
+
+func (h hangs) Load(ctx context.Context, key string) ([]byte, error) {
+	<-h.free
+	return h.Shared.Load(ctx, key)
+}
+
+// TestFleetLookUp: a request waits only for a document that another node may have committed, and learns whether the storage
+// has said that there is none.
 func TestFleetLookUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, s := sharing(t, t.TempDir(), nil)
-		for _, test := range []struct {
-			suffix  string
-			isAlias bool
-			want    time.Duration
-		}{{"-0123456789ab", false, lookUpPatience}, {"-0123456789ab", true, 0}, {".atom", false, 0}, {"", false, 0}} {
-			if s.main.Store(nil); test.isAlias {
-				s.main.Store(s)
-			}
-			begun := time.Now()
-			if s.lookUp(t.Context(), nil, test.suffix); time.Since(begun) != test.want {
-				t.Errorf("%+v: waited for %s", test, time.Since(begun))
-			}
-		}
-		s.cancel()
-	})
+	for name, test := range map[string]struct {
+		suffix  string
+		isAlias bool
+		storage func(good fleet.Shared, free chan struct{}) fleet.Shared // nil: it works
+		want    time.Duration
+		err     error
+	}{
+		"unknown shard":              {suffix: "-0123456789ab", want: lookUpPatience},
+		"the storage fails":          {"-0123456789ab", false, func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }, lookUpPatience, errUnread},
+		"the storage hangs":          {"-0123456789ab", false, func(s fleet.Shared, free chan struct{}) fleet.Shared { return hangs{s, free} }, lookUpPatience, errUnread},
+		"of an alias":                {suffix: "-0123456789ab", isAlias: true},
+		"another name":               {suffix: ".atom"},
+		"the sitemap":                {suffix: ""},
+		"the sitemap, and it fails":  {storage: func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }},
+		"another name, and it fails": {suffix: ".atom", storage: func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, s := sharing(t, t.TempDir(), nil)
+				free := make(chan struct{})
+				if test.storage != nil {
+					storage := test.storage(s.state.fleet.Storage(), free)
+					s.state.fleet.Configure(storage, 0)
+				}
+				if test.isAlias {
+					s.main.Store(s)
+				}
+				go func() { // as pollFleet, which would configure the storage anew
+					for s.state.fleet.Wait(s.ctx) {
+						_ = s.state.fleet.Poll(s.ctx)
+					}
+				}()
+				begun := time.Now()
+				_, err := s.lookUp(t.Context(), nil, test.suffix)
+				if time.Since(begun) != test.want || !errors.Is(err, test.err) {
+					t.Errorf("got %v after %s, want %v after %s", err, time.Since(begun), test.err, test.want)
+				}
+				s.cancel()
+				close(free)
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// TestUnreadStorage: a document that the storage may have is not said to be missing.
+func TestUnreadStorage(t *testing.T) {
+	w := httptest.NewRecorder()
+	err := unavailable(w, errUnread)
+	if err != nil || w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("got %v, status %d, %v", err, w.Code, w.Header())
+	}
 }
 
 // TestFleetCost: what a refresh costs does not depend on the clocks of others.

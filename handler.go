@@ -137,7 +137,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted) (int, error) {
 	snapshot, err := s.snapshot(r.Context())
 	if err == nil {
-		snapshot = s.lookUp(r.Context(), snapshot, want.suffix)
+		snapshot, err = s.lookUp(r.Context(), snapshot, want.suffix)
 	}
 	// Whether the site is an alias is known after the first refresh, for which a snapshot waits.
 	if main := s.main.Load(); main != nil {
@@ -174,7 +174,7 @@ func unavailable(w http.ResponseWriter, err error) error {
 		return caddyhttp.Error(http.StatusBadRequest, err)
 	}
 	w.Header().Set("Retry-After", "10")
-	if errors.Is(err, errTooManySites) { // which Caddy would log for each request
+	if errors.Is(err, errTooManySites) || errors.Is(err, errUnread) { // which Caddy would log for each request
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}

@@ -459,13 +459,13 @@ func (s *site) pollFleet() {
 		healthy++
 		if err != nil && s.ctx.Err() == nil {
 			healthy = 0
-			s.logger.Once(zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
+			s.logger.While(true, zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
 		}
 		if healthy == 20 {
 			s.logger.Clear("storage")
 		}
 		stuck := member.Stuck()
-		s.logger.OnceIf(stuck != nil, zap.WarnLevel, "lock", "the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
+		s.logger.While(stuck != nil, zap.WarnLevel, "lock", "the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
 		isNewer := member.Newer()
 		if !isNewer && member.PlansItself() {
 			continue
@@ -480,21 +480,28 @@ const (
 	lookUpStep     = 20 * time.Millisecond
 )
 
+// errUnread is the error of a request for a document that another process may have committed.
+var errUnread = errors.New("the shared storage cannot be read, and may have the document")
+
 // lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash: another
-// process may have committed it.
-func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) *publish.Snapshot {
+// process may have committed it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
+func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) (*publish.Snapshot, error) {
 	member := s.state.fleet
 	if member == nil || s.main.Load() != nil || !strings.HasPrefix(suffix, "-") {
-		return snapshot
+		return snapshot, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
 	defer cancel()
+	begun := time.Now()
 	for snapshot.Find(suffix) == nil && ctx.Err() == nil {
 		member.Wake()
 		wait.Within(lookUpStep, ctx.Done())
 		snapshot = s.published().snapshot
 	}
-	return snapshot
+	if snapshot.Find(suffix) == nil && !member.HasRead(begun) {
+		return snapshot, errUnread
+	}
+	return snapshot, nil
 }
 
 // mainOf returns the twin of which a site is an alias, at the end of a chain of such; nil: it is

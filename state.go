@@ -145,12 +145,16 @@ func (st *siteState) Destruct() error {
 
 // logState says once what is wrong with keeping records, of each kind until that was done.
 func (s *site) logState(kind string, err error) {
-	if member := s.state.fleet; member != nil { // while polls fail, they log it
-		isOwn := err != nil && !errors.Is(err, fleet.ErrLost) && !member.IsDown()
-		s.logger.OnceIf(isOwn, zap.WarnLevel, kind, "cannot load or commit the shared sitemap: the last one is still served", zap.Error(withoutFile(err)))
+	member := s.state.fleet
+	if member == nil {
+		s.logger.While(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", s.stateFields(err)...)
 		return
 	}
-	s.logger.OnceIf(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", s.stateFields(err)...)
+	if err != nil && member.IsDown() { // which polls log until it is over
+		return
+	}
+	isOwn := err != nil && !errors.Is(err, fleet.ErrLost)
+	s.logger.While(isOwn, zap.WarnLevel, kind, "cannot load or commit the shared sitemap: the last one is still served", zap.Error(withoutFile(err)))
 }
 
 // stateFields are what a warning says of a state folder that cannot be read or written.

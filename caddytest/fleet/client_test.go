@@ -53,7 +53,9 @@ func (n *node) get(path string, header ...string) (r response) {
 func (n *node) find(path string) (r response) {
 	for range 3 {
 		begun := time.Now()
-		if r = n.get(path); r.status != http.StatusNotFound || time.Since(begun) < 3*time.Second {
+		r = n.get(path)
+		isMissing := r.status == http.StatusNotFound || r.status == http.StatusServiceUnavailable
+		if !isMissing || time.Since(begun) < 3*time.Second {
 			break
 		}
 	}

@@ -48,6 +48,8 @@ type Member struct {
 	visited atomic.Int64 // paths that visitors of this process had when it refreshed the site
 	retry   atomic.Int64 // when the site is due at the earliest, after a commit that failed, in Unix nanoseconds
 	isDown  atomic.Bool  // the last poll failed
+
+	read atomic.Pointer[time.Time] // when the last poll began that has not failed; nil: none has
 }
 
 // NewMember returns a Member. [Member.Configure] is to be called before it is used.
@@ -107,9 +109,19 @@ func (m *Member) Inherited(ctx context.Context) *store.Generation {
 
 // Poll is [Node.Poll], and remembers whether it failed.
 func (m *Member) Poll(ctx context.Context) error {
+	begun := time.Now()
 	err := m.Node.Poll(ctx)
 	m.isDown.Store(err != nil)
+	if err == nil {
+		m.read.Store(&begun)
+	}
 	return err
+}
+
+// HasRead reports whether a poll since then has found nothing that is not loaded.
+func (m *Member) HasRead(since time.Time) bool {
+	read := m.read.Load()
+	return read != nil && !read.Before(since) && !m.Newer()
 }
 
 // IsDown reports whether the last poll failed.

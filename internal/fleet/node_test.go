@@ -739,6 +739,98 @@ func TestHangs(t *testing.T) {
 	})
 }
 
+// partly is a storage of which some calls fail.
+type partly struct {
+	*client
+	load, store, lock error
+}
+
+func (p *partly) Load(ctx context.Context, key string) ([]byte, error) {
+	if p.load != nil {
+		return nil, p.load
+	}
+	return p.client.Load(ctx, key)
+}
+
+func (p *partly) Store(ctx context.Context, key string, value []byte) error {
+	if p.store != nil {
+		return p.store
+	}
+	return p.client.Store(ctx, key, value)
+}
+
+func (p *partly) Lock(ctx context.Context, name string) error {
+	if p.lock != nil {
+		return p.lock
+	}
+	return p.client.Lock(ctx, name)
+}
+
+// TestErrors: an error is shown until the same kind of call has succeeded, or another node has committed.
+func TestErrors(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n, other := node(f, nil), node(f, nil)
+		p := &partly{client: &client{fake: f}}
+		n.Storage = func() Shared { return p }
+		again(t, n, "1")
+		n.seenAt = time.Now().Add(time.Hour) // it is not overdue
+		acquire := func() {
+			release, err := n.Acquire(t.Context())
+			if err == nil {
+				release()
+			}
+		}
+		wants := func(when, want string) {
+			t.Helper()
+			if got := n.Status().Error; got != want {
+				t.Errorf("%s: got the error %q, want %q", when, got, want)
+			}
+		}
+		unloadable := errors.New("cannot load")
+		p.load = unloadable
+		acquire()
+		wants("after an unlock", "cannot load")
+		p.load = nil
+		_ = n.Poll(t.Context())
+		wants("after a poll", "")
+		p.store = errors.New("cannot store")
+		_ = n.Touch(t.Context())
+		_ = n.Poll(t.Context())
+		acquire()
+		wants("after a poll and a lock", "cannot store")
+		p.load = unloadable
+		_ = n.Poll(t.Context())
+		wants("both", "cannot load")
+		p.load = nil
+		_ = n.Poll(t.Context())
+		wants("the earlier one", "cannot store")
+		p.store = nil
+		_ = n.Touch(t.Context())
+		wants("after a store", "")
+		p.lock = errors.New("cannot lock")
+		acquire()
+		time.Sleep(time.Second)
+		_ = n.Poll(t.Context())
+		wants("after a poll", "cannot lock")
+		follow(t, other)
+		again(t, other, "2")
+		_ = n.Poll(t.Context())
+		wants("after another node has committed", "")
+		p.load = unloadable
+		_ = n.Poll(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p.load = nil
+		f.set(faults{slow: time.Minute})
+		_ = n.Poll(ctx)
+		wants("after a poll that was canceled", "cannot load")
+		if got := n.Status().Errors; got != 5 {
+			t.Errorf("%d errors", got)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
 // hanging is a storage of local copies whose calls, once it hangs, wait until it is free.
 type hanging struct {
 	store.Storage
