@@ -3,6 +3,7 @@ package sitemap
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"math"
@@ -56,16 +57,28 @@ var (
 // In JSON:
 //
 //	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap", "storage": "caddy"}}}
+//
+// Another storage than Caddy's is named as in Caddy's own option:
+//
+//	{
+//		sitemap {
+//			storage file_system /mnt/sitemap
+//		}
+//	}
+//
+// In JSON:
+//
+//	{"apps": {"sitemap": {"storage": {"module": "file_system", "root": "/mnt/sitemap"}}}}
 type App struct {
 	// The folder in which the records of pages are kept between restarts, or `off`. Global
 	// placeholders are replaced. Default: `sitemap` in Caddy's data directory.
 	State string `json:"state,omitempty"`
 
-	// Where the records, documents and announcements of sites are kept: `local` for the state folder, or `caddy` for
-	// Caddy's storage, below `sitemap/`. Processes with the same storage, sites and options then share them: one at a time
-	// refreshes a site, and all serve the same documents. The state folder has copies. Sites that only visitors named are
-	// not shared. Default: `local`.
-	Storage string `json:"storage,omitempty"`
+	// Where the records, documents and announcements of sites are kept: `"local"` for the state folder, `"caddy"` for
+	// Caddy's storage, or a storage module for another one, apart from certificates. The keys are below `sitemap/`. Processes
+	// with the same storage, sites and options share them: one at a time refreshes a site, and all serve the same
+	// documents. The state folder has copies. Sites that only visitors named are not shared. Default: `"local"`.
+	StorageRaw json.RawMessage `json:"storage,omitempty" caddy:"namespace=caddy.storage inline_key=module"`
 
 	ctx    caddy.Context
 	logger *zap.Logger
@@ -74,6 +87,7 @@ type App struct {
 	before uint64 // number of the configuration that was started before
 
 	folder   string // of the records; "": in memory
+	sharing  storageSetting
 	fetchers map[*caddyhttp.Server]*serverFetcher
 
 	handlers []*Handler  // complete once provisioned
@@ -116,7 +130,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "sitemap", New: func() caddy.Module { return new(App) }}
 }
 
-// Provision prepares the app. It touches nothing outside of memory.
+// Provision prepares the app. It touches nothing outside of memory, save what a storage module does.
 func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.ctx = ctx
 	a.logger = ctx.Logger()
@@ -134,14 +148,15 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := checkStorage(a.Storage); err != nil {
+	a.sharing, err = loadSharing(ctx, a)
+	if err != nil {
 		return err
 	}
 	if a.State == "" && a.folder == "" {
 		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: set 'state' of the sitemap app, or XDG_DATA_HOME")
 	}
-	if a.Storage == "caddy" && ctx.Storage() == caddy.DefaultStorage {
-		a.logger.Warn("the sitemap is not shared: Caddy's storage is the data folder of this machine: set the global option 'storage'")
+	if warning := a.sharing.warning(ctx); warning != "" {
+		a.logger.Warn(warning)
 	}
 	a.events, err = newEventQueue(a)
 	if err != nil {

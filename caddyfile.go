@@ -217,7 +217,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	app := new(App)
 	all := option.Options{
 		{Name: "state", Usage: "<folder>|off", To: &app.State},
-		{Name: "storage", Usage: "local|caddy", To: &app.Storage},
+		{Name: "storage", To: app.unmarshalStorage},
 	}
 	for _, o := range new(Handler).options(nil) {
 		hint := "it is an option of a site: write it into the sitemap of its block"
@@ -227,10 +227,8 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	line := *d
 	block := func([]string) option.Options { return all }
 	err := unmarshal(d, option.Option{Name: "sitemap", Block: block}, func() error {
-		if _, err := stateFolder(app.State, nil); err != nil {
-			return err
-		}
-		return checkStorage(app.Storage)
+		_, err := stateFolder(app.State, nil)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -238,7 +236,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	if earlier != nil {
 		return nil, line.Err("sitemap given twice: write its options into one block")
 	}
-	if app.State+app.Storage == "" {
+	if app.State == "" && app.StorageRaw == nil {
 		return nil, line.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
 	}
 	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil

@@ -32,7 +32,7 @@ import (
 func sharing(t *testing.T, folder string, change func(*bench)) (*bench, *site) {
 	t.Helper()
 	b := newBench(t, func(h *Handler) { h.sources = []input{new(SourceTraffic)} })
-	b.app.Storage, b.app.folder, b.app.ctx = "caddy", t.TempDir(), emptyContext(t)
+	b.app.sharing, b.app.folder, b.app.ctx = storageSetting{kind: inCaddys}, t.TempDir(), emptyContext(t)
 	if change != nil {
 		change(b)
 	}
@@ -495,6 +495,69 @@ func TestFleetReload(t *testing.T) {
 	}
 	if got, err := next.snapshot(t.Context()); got != want || err != nil || next.published().names != want {
 		t.Errorf("%d pages, %v", pagesOf(got), err)
+	}
+}
+
+// TestFleetStorage: a site of which another storage has generations already follows those, whatever it has served before.
+func TestFleetStorage(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), nil)
+	defer s.drop()
+	for i := range 3 {
+		b.lists("/a", fmt.Sprint("/", i))
+		b.refresh(s)
+	}
+	own := &certmagic.FileStorage{Path: t.TempDir()}
+	others, other := sharing(t, own.Path, nil)
+	others.lists("/a", "/b", "/c")
+	others.clock = b.clock
+	want := others.refresh(other)
+	b.app.sharing = storageSetting{kind: inOwn, own: own, digest: 1}
+	b.app.sites = make(map[siteID]*site)
+	next := b.site("named.example")
+	defer next.drop()
+	if next.state == s.state || next.published().snapshot == nil {
+		t.Fatalf("until it has loaded them, it serves %d pages", pagesOf(next.published().snapshot))
+	}
+	if copies := next.state.fleet.Local; copies == s.state.fleet.Local {
+		t.Error("it shares copies in a folder")
+	}
+	next.run()
+	if got := next.published().snapshot; !want.Equal(got) {
+		t.Errorf("%d pages, want those of the other node", pagesOf(got))
+	}
+	if got := next.state.fleet.Status(); got.Writer != other.state.fleet.ID {
+		t.Errorf("it has overwritten them: %+v", got)
+	}
+}
+
+// TestFleetStorageQueue: what waits to be announced moves to another storage, with the key.
+func TestFleetStorageQueue(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), func(b *bench) {
+		b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
+		b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
+	})
+	defer s.drop()
+	b.refresh(s)
+	queue := s.state.queue.Load()
+	own := &certmagic.FileStorage{Path: t.TempDir()}
+	b.app.sharing = storageSetting{kind: inOwn, own: own, digest: 1}
+	b.app.sites = make(map[siteID]*site)
+	next := b.site("named.example")
+	defer next.drop()
+	if got := next.state.queue.Load(); got != queue || got == nil {
+		t.Fatal("it begins anew")
+	}
+	b.clock = b.clock.Add(time.Hour)
+	b.lists("/a", "/b")
+	b.refresh(next)
+	stored, err := own.List(t.Context(), "sitemap/announce", true)
+	if err != nil || len(stored) == 0 || next.state.queue.Load() != queue {
+		t.Errorf("stored %q, %v", stored, err)
+	}
+	b.handler.settings.digest++ // other settings have the same announcements
+	b.app.sites = make(map[siteID]*site)
+	if got := b.site("named.example").state.queue.Load(); got != nil && got != queue {
+		t.Error("there is another queue")
 	}
 }
 

@@ -403,7 +403,7 @@ func (s *site) bytes() int64 {
 // configureFleet has the site's fleet use the storage and interval of this configuration.
 func (s *site) configureFleet() {
 	if member := s.state.fleet; member != nil {
-		member.Configure(s.app.ctx.Storage(), time.Duration(s.handler.RefreshInterval))
+		member.Configure(s.app.sharing.storage(s.app.ctx), time.Duration(s.handler.RefreshInterval))
 	}
 }
 

@@ -61,6 +61,7 @@ type siteState struct {
 	queue  atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
 	queued *persist.File                  // queue as stored: one file whatever the settings are, so that the key of IndexNow stays
 	fleet  *fleet.Member                  // of the processes that share the site; nil: it is this one's alone
+	shared string                         // in which storage: see storageSetting.key
 }
 
 // acquireState returns the state of a site from the pool, or a new one. Sites of several handlers
@@ -70,7 +71,7 @@ func acquireState(a *App, i *identity) *siteState {
 	for _, s := range a.sites {
 		used[s.state.key] = true
 	}
-	shares := a.Storage == "caddy" && !i.onDemand && a.building == nil
+	shares := a.sharing.isOn() && !i.onDemand && a.building == nil
 	folder := a.folder
 	if i.onDemand { // nothing is stored of sites that only visitors named
 		folder = ""
@@ -80,15 +81,25 @@ func acquireState(a *App, i *identity) *siteState {
 	for number := 0; key == "" || used[key]; number++ {
 		name = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
 		if key = fmt.Sprint(name, " ", folder, " ", i.onDemand); shares {
-			key += fmt.Sprint(" ", i.digest()) // nodes with other settings share nothing
+			key += fmt.Sprint(" ", i.digest(), a.sharing.key()) // nodes with other settings or storages share nothing
 		}
 	}
 	var published *publish.Snapshot // by other settings: it is served until the first refresh
+	var copies store.Storage        // of what it has shared before, in memory; nil: there are none
+	var queue *announce.Queue       // of what was announced with another storage; nil: there was none
 	var formers []*siteState        // the configuration before drops them soon
+	host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
+	group := fmt.Sprintf("%s-%016x", host, i.digest(i.prefix, fleet.Format))
 	states.Range(func(_, value any) bool {
 		st := value.(*siteState)
 		if shares && strings.HasPrefix(st.key, name+" ") {
 			published = cmp.Or(st.published.Load().snapshot, published)
+			if st.fleet != nil && st.fleet.Prefix == fleet.Prefix(group) {
+				copies = st.fleet.Local
+			}
+			if st.fleet != nil && st.shared != a.sharing.key() {
+				queue = st.queue.Load()
+			}
 		}
 		if !st.onDemand && st.fleet == nil {
 			formers = append(formers, st)
@@ -100,7 +111,6 @@ func acquireState(a *App, i *identity) *siteState {
 		if folder != "" {
 			storage = &certmagic.FileStorage{Path: folder}
 		}
-		host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		prefix := "sites/" + unique
 		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand, prefix: prefix, names: i.names()}
@@ -114,11 +124,11 @@ func acquireState(a *App, i *identity) *siteState {
 			st.queued = persist.NewFile(storage, "announcements/"+unique+".json")
 			return st, nil
 		}
-		group := fmt.Sprintf("%s-%016x", host, i.digest(i.prefix, fleet.Format))
 		o := fleet.MemberOptions{
 			Site:     fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
 			Group:    group,
 			Interval: i.handler.settings.interval,
+			Copies:   copies,
 			Before:   storage,
 			Prefix:   prefix,
 			Now:      a.now,
@@ -130,6 +140,8 @@ func acquireState(a *App, i *identity) *siteState {
 		st.records = persist.NewSite(st.fleet, prefix)
 		st.records.Now = a.now
 		st.queued = st.fleet.QueueFile()
+		st.queue.Store(queue)
+		st.shared = a.sharing.key()
 		return st, nil
 	})
 	return value.(*siteState)
@@ -218,12 +230,4 @@ func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) 
 		folder = filepath.Join(data, "sitemap")
 	}
 	return caddy.FastAbs(folder)
-}
-
-// checkStorage checks the storage setting.
-func checkStorage(storage string) error {
-	if storage != "" && storage != "local" && storage != "caddy" {
-		return fmt.Errorf("storage '%s': use local, or caddy for that of the global option 'storage'; to keep nothing on disk, write 'state off'", storage)
-	}
-	return nil
 }

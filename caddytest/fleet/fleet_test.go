@@ -54,6 +54,7 @@ type setup struct {
 	nodes int
 	files bool     // the storage is a folder, not Redis
 	apart bool     // each node has a storage of its own
+	own   bool     // the storage is the sitemap's, not Caddy's
 	site  string   // options of the site
 	each  []string // more of these, by node
 }
@@ -86,10 +87,10 @@ const nodeFile = `{
 	auto_https off
 	persist_config off
 	grace_period 1s
-	storage faulty {control} {storage}
+	{global}
 	sitemap {
 		state {dir}/{name}
-		storage caddy
+		{sitemaps}
 	}
 }
 http://{host} {
@@ -149,7 +150,13 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 		f.redis = storages.StartServer(t)
 		storage = "redis_test " + f.redis.Socket
 	}
-	all := strings.NewReplacer("{dir}", dir, "{host}", f.host, "{control}", f.control, "{interval}", interval.String())
+	all := strings.NewReplacer("{dir}", dir, "{host}", f.host, "{interval}", interval.String())
+	global := "storage faulty " + f.control + " " + storage
+	sitemaps := "storage caddy"
+	if s.own {
+		sitemaps = global
+		global = ""
+	}
 	write := func(n *node, text string, pairs ...string) {
 		text = all.Replace(strings.NewReplacer(pairs...).Replace(text))
 		harness.Must(t, os.WriteFile(filepath.Join(dir, n.name+".caddyfile"), []byte(text), 0o644))
@@ -157,14 +164,14 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 	var upstreams []string
 	for i := range s.nodes {
 		n := &node{fleet: f, name: fmt.Sprint("node", i+1), address: fmt.Sprint("127.0.0.", i+2)}
-		site, own := s.site, storage
+		site, end := s.site, ""
 		if i < len(s.each) {
 			site += "\n" + s.each[i]
 		}
 		if s.apart {
-			own += "/" + n.name
+			end = "/" + n.name
 		}
-		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{storage}", own)
+		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{global}", global+end, "{sitemaps}", sitemaps)
 		f.nodes = append(f.nodes, n)
 		upstreams = append(upstreams, n.address+":"+f.port())
 	}

@@ -5,6 +5,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -30,7 +31,7 @@ const (
 	maxCurrent = 4 << 10   // bytes of the one that nodes poll
 
 	unknownShard = "/sitemap-0123456789ab.xml" // that the site has not
-	polled       = 20 * time.Second           // in which a few polls and what they load have ended, on a busy machine
+	polled       = 20 * time.Second            // in which a few polls and what they load have ended, on a busy machine
 )
 
 // length is how long a test goes on: much longer with -long.
@@ -388,6 +389,28 @@ func TestSharedLocks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSharedOwnStorage has nodes that share the site in a storage of the sitemap's own, and their certificates in none.
+func TestSharedOwnStorage(t *testing.T) {
+	f := start(t, setup{nodes: 2, files: true, own: true, site: "shard_urls 100"}, pages(300))
+	f.put("page.html", "first", harness.DayOf(1))
+	f.settle("/page.html", harness.DayOf(1))
+	shared, err := filepath.Glob(filepath.Join(f.dir, "storage", "sitemap", "*", "current"))
+	if err != nil || len(shared) != 1 {
+		t.Errorf("the storage has %q, %v", shared, err)
+	}
+	for _, n := range f.nodes {
+		_, err := os.Stat(filepath.Join(f.dir, n.name+".data", "caddy", "sitemap"))
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Caddy's own storage of %s has the site: %v", n.name, err)
+		}
+	}
+	f.nodes[0].kill()
+	f.put("page.html", "second", harness.DayOf(2))
+	f.nodes[0].start()
+	f.nodes[0].first()
+	f.settle("/page.html", harness.DayOf(2))
 }
 
 // TestSharedSettings has a node of other settings, as while nodes are upgraded: the others do not fight with it.

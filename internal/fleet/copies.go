@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"path"
 	"sync"
 	"time"
@@ -104,3 +105,26 @@ func (c *copies) keep(ctx context.Context, names map[string]bool) {
 		}
 	}
 }
+
+// Store, Load, Delete and List implement [store.Storage], from which a store can be opened as it was copied last: where the
+// storage of the fleet is another one since, or has lost all. What there is no copy of counts as lost.
+func (c *copies) Store(context.Context, string, []byte) error { return nil }
+
+// Load is of a manifest or an object.
+func (c *copies) Load(ctx context.Context, key string) ([]byte, error) {
+	name := path.Base(key)
+	if name == manifestName {
+		name = c.current(ctx).Manifest
+	}
+	data := c.object(ctx, name)
+	if data == nil {
+		return nil, fs.ErrNotExist
+	}
+	return data, nil
+}
+
+// Delete does nothing.
+func (c *copies) Delete(context.Context, string) error { return nil }
+
+// List lists nothing.
+func (c *copies) List(context.Context, string, bool) ([]string, error) { return nil, nil }

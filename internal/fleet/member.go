@@ -52,13 +52,16 @@ type Member struct {
 	read atomic.Pointer[time.Time] // when the last poll began that has not failed; nil: none has
 }
 
+// Prefix returns the prefix of the keys of a group, or of another value.
+func Prefix(name string) string { return "sitemap/" + name }
+
 // NewMember returns a Member. [Member.Configure] is to be called before it is used.
 func NewMember(o MemberOptions) *Member {
 	m := &Member{o: o, started: o.Now()}
 	shared := func(prefix string) Options {
 		return Options{
 			Storage:  func() Shared { return *m.storage.Load() },
-			Prefix:   "sitemap/" + prefix,
+			Prefix:   Prefix(prefix),
 			Interval: o.Interval,
 			Now:      o.Now,
 		}
@@ -85,8 +88,8 @@ func (m *Member) Configure(storage Shared, longest time.Duration) {
 	m.Most.Store(int64(cmp.Or(longest, day)))
 }
 
-// Inherited implements [persist.Shared]: a site goes on from its records by other settings, or from those before it was
-// shared.
+// Inherited implements [persist.Shared]: a site goes on from its records by other settings, from copies of those that were
+// in another storage, or from those before it was shared.
 func (m *Member) Inherited(ctx context.Context) *store.Generation {
 	var storages []store.Storage
 	o := m.Options
@@ -95,6 +98,7 @@ func (m *Member) Inherited(ctx context.Context) *store.Generation {
 	if err == nil {
 		storages = append(storages, New(o))
 	}
+	storages = append(storages, m.copies)
 	if m.o.Before != nil {
 		storages = append(storages, m.o.Before)
 	}
