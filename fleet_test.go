@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -528,6 +529,62 @@ func TestFleetStorage(t *testing.T) {
 	if got := next.state.fleet.Status(); got.Writer != other.state.fleet.ID {
 		t.Errorf("it has overwritten them: %+v", got)
 	}
+}
+
+// unsteady is a storage that fails in another way each time.
+type unsteady struct {
+	fleet.Shared
+	down *atomic.Bool
+	n    *atomic.Int32
+}
+
+func (u unsteady) Load(ctx context.Context, key string) ([]byte, error) {
+	if !u.down.Load() {
+		return u.Shared.Load(ctx, key)
+	}
+	n := u.n.Add(1)
+	if n%2 == 0 {
+		return nil, fmt.Errorf("read tcp 10.0.0.7:%d->10.0.0.9:6379: i/o timeout", 40_000+n)
+	}
+	return nil, errors.New("dial tcp 10.0.0.9:6379: connect: connection refused")
+}
+
+// TestFleetLog: a storage that is down is logged once for each cause, until it is over, and a few times an hour.
+func TestFleetLog(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.now = time.Now })
+		const warning = "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait"
+		down := new(atomic.Bool)
+		storage := unsteady{&certmagic.FileStorage{Path: t.TempDir()}, down, new(atomic.Int32)}
+		b.app.sharing = storageSetting{kind: inOwn, own: certmagicStorage{storage}}
+		go s.pollFleet()
+		down.Store(true)
+		for minutes, want := range []int{2, 2, 2} { // nothing was committed yet: a poll a second
+			time.Sleep(time.Minute)
+			if got := b.logged(warning); got != want {
+				t.Errorf("after %d minutes: %d lines, want %d", minutes+1, got, want)
+			}
+		}
+		for range 10 { // it comes and goes
+			down.Store(false)
+			time.Sleep(time.Minute)
+			down.Store(true)
+			time.Sleep(time.Minute)
+		}
+		if got := b.logged(warning); got != 4 {
+			t.Errorf("%d lines in the hour, want 4", got)
+		}
+		s.cancel()
+		time.Sleep(time.Minute)
+	})
+}
+
+// certmagicStorage is a storage as modules have it.
+type certmagicStorage struct{ fleet.Shared }
+
+func (certmagicStorage) Exists(context.Context, string) bool { return false }
+func (certmagicStorage) Stat(context.Context, string) (certmagic.KeyInfo, error) {
+	return certmagic.KeyInfo{}, nil
 }
 
 // TestFleetStorageQueue: what waits to be announced moves to another storage, with the key.

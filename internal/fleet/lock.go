@@ -352,15 +352,11 @@ func (l *siteLock) returned(call *lockCall, e lockEvent, err error) lockState {
 	defer l.mu.Unlock()
 	call.isOver = true
 	call.err = err
-	switch {
-	case err == errManyCalls:
-		l.node.note(callStuck, err)
-	case e == lockFailed:
-		l.node.note(callStuck, nil)
-		l.node.note(callLock, err)
-	default:
-		l.node.note(callStuck, nil)
+	l.node.note(callStuck, nil)
+	if err == ErrBusy { // which is no failure
 		l.node.note(callLock, nil)
+	} else {
+		l.node.note(callLock, err)
 	}
 	return l.on(e)
 }
