@@ -117,8 +117,8 @@ func isDataFolder(s fleet.Shared) bool {
 	return isFolder && (folder.Path == "" || filepath.Clean(folder.Path) == filepath.Clean(caddy.DefaultStorage.Path))
 }
 
-const storageUsage = "use local, caddy for that of the global option 'storage', or a module such as file_system with its settings; " +
-	"to keep nothing on disk, write 'state off'"
+const storageUsage = "use local, caddy for that of the global option 'storage', " +
+	"or a module such as file_system with its settings; to keep nothing on disk, write 'state off'"
 
 // unmarshalStorage parses the option 'storage', which names a module as Caddy's own does.
 func (a *App) unmarshalStorage(d *caddyfile.Dispenser) error {

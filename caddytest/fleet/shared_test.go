@@ -380,7 +380,7 @@ func TestSharedLocks(t *testing.T) {
 			if most := 2 * int(measured/interval); made > most {
 				t.Errorf("%d commits, want at most %d", made, most)
 			}
-			if burnt > measured.Seconds()/2 {
+			if burnt > measured.Seconds()/5 { // 0.1 to 0.4 s without the race detector
 				t.Errorf("the nodes take %.2f s of processor time in %s", burnt, measured)
 			}
 			logged := f.logged("grants no lock")

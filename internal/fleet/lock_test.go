@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,39 +18,70 @@ import (
 
 // TestLockStates: which state follows which, by what has happened in turn.
 func TestLockStates(t *testing.T) {
-	for name, test := range map[string]struct {
-		events []lockEvent
-		want   []lockState
-	}{
+	type step struct {
+		event lockEvent
+		want  lockState
+	}
+	for name, steps := range map[string][]step{
 		"a refresh has it": {
-			[]lockEvent{lockWanted, lockGotIt, lockEnded, lockReleased},
-			[]lockState{lockAsking, lockGranted, lockReleasing, lockFree},
+			{lockWanted, lockAsking}, {lockGotIt, lockGranted}, {lockEnded, lockReleasing},
+			{lockReleased, lockFree},
 		},
-		"another node has it":       {[]lockEvent{lockWanted, lockRefused}, []lockState{lockAsking, lockFree}},
-		"it may be ours, or not":    {[]lockEvent{lockWanted, lockFailed, lockReleased}, []lockState{lockAsking, lockReleasing, lockFree}},
-		"granted late":              {[]lockEvent{lockWanted, lockGivenUp, lockGotIt, lockReleased}, []lockState{lockAsking, lockLate, lockReleasing, lockFree}},
-		"granted to the next":       {[]lockEvent{lockWanted, lockGivenUp, lockWanted, lockGotIt}, []lockState{lockAsking, lockLate, lockAsking, lockGranted}},
-		"fails late":                {[]lockEvent{lockWanted, lockGivenUp, lockFailed}, []lockState{lockAsking, lockLate, lockReleasing}},
-		"refused late":              {[]lockEvent{lockWanted, lockGivenUp, lockRefused}, []lockState{lockAsking, lockLate, lockFree}},
-		"without it":                {[]lockEvent{lockWanted, lockGivenUp, lockForced, lockEnded}, []lockState{lockAsking, lockLate, lockBroken, lockLate}},
-		"broken, and granted":       {[]lockEvent{lockWanted, lockGivenUp, lockForced, lockGotIt, lockEnded}, []lockState{lockAsking, lockLate, lockBroken, lockGranted, lockReleasing}},
-		"broken, and refused":       {[]lockEvent{lockWanted, lockGivenUp, lockForced, lockRefused, lockEnded}, []lockState{lockAsking, lockLate, lockBroken, lockFree, lockFree}},
-		"broken, and fails":         {[]lockEvent{lockWanted, lockGivenUp, lockForced, lockFailed}, []lockState{lockAsking, lockLate, lockBroken, lockReleasing}},
-		"without it after an error": {[]lockEvent{lockWanted, lockFailed, lockForced, lockReleased, lockEnded}, []lockState{lockAsking, lockReleasing, lockReleasing, lockFree, lockFree}},
+		"another node has it": {
+			{lockWanted, lockAsking}, {lockRefused, lockFree},
+		},
+		"it may be ours, or not": {
+			{lockWanted, lockAsking}, {lockFailed, lockReleasing}, {lockReleased, lockFree},
+		},
+		"granted late": {
+			{lockWanted, lockAsking}, {lockGivenUp, lockLate}, {lockGotIt, lockReleasing},
+			{lockReleased, lockFree},
+		},
+		"granted to the next": {
+			{lockWanted, lockAsking}, {lockGivenUp, lockLate}, {lockWanted, lockAsking},
+			{lockGotIt, lockGranted},
+		},
+		"fails late": {
+			{lockWanted, lockAsking}, {lockGivenUp, lockLate}, {lockFailed, lockReleasing},
+		},
+		"refused late": {
+			{lockWanted, lockAsking}, {lockGivenUp, lockLate}, {lockRefused, lockFree},
+		},
+		"without it": {
+			{lockWanted, lockAsking}, {lockGivenUp, lockLate}, {lockForced, lockBroken},
+			{lockEnded, lockLate},
+		},
+		"broken, and granted": {
+			{lockGivenUp, lockFree}, {lockWanted, lockAsking}, {lockGivenUp, lockLate},
+			{lockForced, lockBroken}, {lockGotIt, lockGranted}, {lockEnded, lockReleasing},
+		},
+		"broken, and refused": {
+			{lockWanted, lockAsking}, {lockGivenUp, lockLate}, {lockForced, lockBroken},
+			{lockRefused, lockFree}, {lockEnded, lockFree},
+		},
+		"broken, and fails": {
+			{lockWanted, lockAsking}, {lockGivenUp, lockLate}, {lockForced, lockBroken},
+			{lockFailed, lockReleasing},
+		},
+		"without it after an error": {
+			{lockWanted, lockAsking}, {lockFailed, lockReleasing}, {lockForced, lockReleasing},
+			{lockReleased, lockFree}, {lockEnded, lockFree},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := lockFree
-			for i, e := range test.events {
-				state = state.after(e)
-				if state != test.want[i] {
-					t.Fatalf("event %d: got state %d, want %d", i, state, test.want[i])
+			for i, s := range steps {
+				state = state.after(s.event)
+				if state != s.want {
+					t.Fatalf("step %d: got state %d, want %d", i+1, state, s.want)
 				}
 			}
 		})
 	}
-	for state, want := range map[lockState]bool{lockFree: true, lockLate: true, lockAsking: false, lockBroken: false, lockGranted: false, lockReleasing: false} {
-		if state.isFor() != want {
-			t.Errorf("in state %d, a refresh may want the lock: %t", state, !want)
+	mayWant := map[lockState]bool{lockFree: true, lockLate: true}
+	for state := range lockReleasing + 1 {
+		if state.isFor() != mayWant[state] {
+			t.Errorf("in state %d, a refresh may want the lock: %t", state, !mayWant[state])
 		}
 	}
 }
@@ -186,9 +218,13 @@ func TestLockBusy(t *testing.T) {
 
 func TestIsContention(t *testing.T) {
 	for text, want := range map[string]bool{
-		"key is locked: locks/sitemap_1": true, "redislock: not obtained": true, "releasing lock: not held by this instance": true,
+		"key is locked: locks/sitemap_1":            true,
+		"redislock: not obtained":                   true,
+		"releasing lock: not held by this instance": true,
 		`ERROR: duplicate key value violates unique constraint "locks_pkey" (SQLSTATE 23505)`: true,
-		"dial tcp 10.0.0.1:6379: connect: connection refused":                                 false, "context deadline exceeded": false, "permission denied": false,
+		"dial tcp 10.0.0.1:6379: connect: connection refused":                                 false,
+		"context deadline exceeded":                                                           false,
+		"permission denied":                                                                   false,
 	} {
 		if got := isContention(errors.New(text)); got != want {
 			t.Errorf("%s: %t", text, got)
@@ -363,12 +399,8 @@ func TestOddLocks(t *testing.T) {
 				if spins.Load() > 0 {
 					t.Errorf("a call that was canceled has spun %d times", spins.Load())
 				}
-				for _, p := range w.processes {
-					if isStuck := p.Stuck() != nil; isStuck && !test.isStuck {
-						t.Errorf("%s is stuck: %+v", p.ID, p.Status())
-					}
-				}
-				if isStuck := w.processes[0].Stuck() != nil || w.processes[1].Stuck() != nil || w.processes[2].Stuck() != nil; isStuck != test.isStuck {
+				isStuck := slices.ContainsFunc(w.processes, func(p *process) bool { return p.Stuck() != nil })
+				if isStuck != test.isStuck {
 					t.Errorf("it is said: %t", isStuck)
 				}
 				close(free)
