@@ -248,7 +248,7 @@ type siteStatus struct {
 
 	Fetching *refetching `json:"fetching,omitempty"` // what an operator wants fetched again; nil: this request wants nothing
 
-	Storage *fleet.Status `json:"storage,omitempty"` // nil: it is not shared
+	Storage *storageStatus `json:"storage,omitempty"` // nil: it is not shared
 
 	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
 	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
@@ -281,7 +281,7 @@ func (s *site) status() siteStatus {
 		st.Since = toSecond(snapshot.Index.Modified)
 	}
 	if member := s.state.fleet; member != nil {
-		status := member.Status()
+		status := s.storageStatus(member)
 		st.Storage = &status
 		if rep := st.LastRefresh; rep != nil && status.Generation > 0 && (rep.Result == outcome.Published || rep.Result == outcome.Unchanged) { // by other nodes since
 			confirmed := *rep
@@ -309,6 +309,28 @@ func (s *site) status() siteStatus {
 		st.Unlinked = int(s.unlinked.Load())
 	}
 	return st
+}
+
+// storageStatus is what there is to show of the storage that a site's processes share.
+type storageStatus struct {
+	fleet.Status
+	State string `json:"state,omitempty"` // why nothing is served, or only what this process has found; "": neither
+}
+
+// States of a process that has not read the storage yet.
+const (
+	stateWaits = "waiting" // nothing is served
+	stateAlone = "alone"   // what it has found by itself is
+)
+
+func (s *site) storageStatus(member *fleet.Member) storageStatus {
+	status := storageStatus{Status: member.Status()}
+	if s.waitsForFleet() {
+		status.State = stateWaits
+	} else if member.IsAlone() {
+		status.State = stateAlone
+	}
+	return status
 }
 
 // stage is what a refresh is at, and since when.

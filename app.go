@@ -80,6 +80,11 @@ type App struct {
 	// documents. The state folder has copies. Sites that only visitors named are not shared. Default: `"local"`.
 	StorageRaw json.RawMessage `json:"storage,omitempty" caddy:"namespace=caddy.storage inline_key=module"`
 
+	// With shared records: how long a process that has nothing to serve, neither from the storage nor from copies of its own,
+	// waits for a storage that does not respond. Until then, it responds with 503, as what it could list by itself is a
+	// fragment of what the others list; then it begins as if it were alone. Default: 10m.
+	FleetPatience caddy.Duration `json:"fleet_patience,omitempty"`
+
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time
@@ -150,6 +155,9 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	}
 	a.sharing, err = loadSharing(ctx, a)
 	if err != nil {
+		return err
+	}
+	if err := checkPatience(a.FleetPatience); err != nil {
 		return err
 	}
 	if a.State == "" && a.folder == "" {

@@ -130,6 +130,7 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "priority", Hint: inRule},
 		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
 		{Name: "storage", Hint: "it is for all sites: write 'sitemap { storage caddy }' into the global options"},
+		{Name: "fleet_patience", Hint: "it is for all sites: write 'sitemap { fleet_patience 10m }' into the global options"},
 	}
 	for _, module := range caddy.GetModules(sourceNamespace) {
 		all = append(all, option.Option{Name: module.ID.Name(), To: h.unmarshalSource})
@@ -218,6 +219,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	all := option.Options{
 		{Name: "state", Usage: "<folder>|off", To: &app.State},
 		{Name: "storage", To: app.unmarshalStorage},
+		{Name: "fleet_patience", Usage: "<duration such as 10m>", To: &app.FleetPatience},
 	}
 	for _, o := range new(Handler).options(nil) {
 		hint := "it is an option of a site: write it into the sitemap of its block"
@@ -227,8 +229,10 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	line := *d
 	block := func([]string) option.Options { return all }
 	err := unmarshal(d, option.Option{Name: "sitemap", Block: block}, func() error {
-		_, err := stateFolder(app.State, nil)
-		return err
+		if _, err := stateFolder(app.State, nil); err != nil {
+			return err
+		}
+		return checkPatience(app.FleetPatience)
 	})
 	if err != nil {
 		return nil, err
@@ -236,7 +240,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	if earlier != nil {
 		return nil, line.Err("sitemap given twice: write its options into one block")
 	}
-	if app.State == "" && app.StorageRaw == nil {
+	if app.State == "" && app.StorageRaw == nil && app.FleetPatience == 0 {
 		return nil, line.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
 	}
 	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil

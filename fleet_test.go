@@ -357,12 +357,136 @@ func (failing) Store(context.Context, string, []byte) error  { return context.De
 func (failing) Lock(context.Context, string) error           { return context.DeadlineExceeded }
 func (failing) Unlock(context.Context, string) error         { return context.DeadlineExceeded }
 
+const (
+	beganAlone = "the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone"
+	cannotWait = "cannot reach the shared storage: no sitemap is served until it responds, or fleet_patience is over"
+)
+
+// TestFleetWaitsForStorage: a node that has nothing serves nothing, and requests nothing, until it is known what others have
+// committed, though an operator requests a refresh. After its patience it begins alone, goes on like that, and says so once.
+func TestFleetWaitsForStorage(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.FleetPatience = caddy.Duration(time.Hour) })
+	b.pages = func(_ http.ResponseWriter, r *http.Request) error {
+		t.Errorf("%s is requested", r.URL.Path)
+		return nil
+	}
+	member := s.state.fleet
+	member.SetPatience(time.Hour)
+	good := member.Storage()
+	member.Configure(failing{}, 0)
+	begun := b.clock
+	s.run()
+	if out := s.refresh(t.Context(), true); !errors.Is(out.Err, fleet.ErrUnread) {
+		t.Errorf("a demanded refresh ended with %+v", out.Outcome)
+	}
+	s.setReady() // as it does
+	if err := member.Poll(t.Context()); err == nil {
+		t.Error("it is read")
+	}
+	if _, err := s.snapshot(t.Context()); !errors.Is(err, errNotReady) || s.status().Storage.State != stateWaits {
+		t.Errorf("it does not wait: %v, %+v", err, s.status().Storage)
+	}
+	s.run()
+	if due := s.schedule.Due(); !due.Equal(begun.Add(time.Hour)) {
+		t.Errorf("due after %s", due.Sub(begun))
+	}
+	b.clock = begun.Add(time.Hour)
+	b.lists("/a")
+	for pages := 1; pages < 4; pages++ {
+		b.lists(numbered(pages)...)
+		if got := b.refresh(s); pagesOf(got) != pages || s.status().Storage.State != stateAlone || b.logged(beganAlone) != 1 {
+			t.Errorf("%d pages, want %d, %+v, logged %d times", pagesOf(got), pages, s.status().Storage, b.logged(beganAlone))
+		}
+		b.clock = b.clock.Add(time.Hour)
+	}
+	member.Configure(good, 0)
+	if err := member.Poll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.refresh(s); member.Status().Generation != 1 || s.status().Storage.State != "" {
+		t.Errorf("nothing was committed: %+v", s.status().Storage)
+	}
+}
+
+// TestFleetKnownEmpty: a node that waits begins with the poll that finds that the storage has nothing, and follows where that has
+// something.
+func TestFleetKnownEmpty(t *testing.T) {
+	for name, isShared := range map[string]bool{"empty": false, "shared": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *bench) {
+				folder, now := t.TempDir(), func(b *bench) { b.app.now = time.Now }
+				want := 1
+				if isShared {
+					want = 3
+					b, first := sharing(t, folder, now)
+					b.lists(numbered(want)...)
+					first.run()
+					first.drop() // else this process goes on from what it serves
+				}
+				b, s := sharing(t, folder, now)
+				hangs := new(atomic.Bool)
+				hangs.Store(true)
+				down := fleet.Shared(hanging{s.state.fleet.Storage(), hangs})
+				s.state.fleet.Storage = func() fleet.Shared { return down }
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					for s.schedule.Wait(s.ctx, time.Now, false) {
+						s.run()
+					}
+				}()
+				go s.pollFleet()
+				time.Sleep(time.Minute)
+				begun := time.Now()
+				if _, err := s.snapshot(t.Context()); !errors.Is(err, errNotReady) || time.Since(begun) > 0 {
+					t.Errorf("after %s: %v", time.Since(begun), err)
+				}
+				if b.logged(cannotWait) != 1 {
+					t.Errorf("logged %d times", b.logged(cannotWait))
+				}
+				hangs.Store(false)
+				time.Sleep(15 * time.Second) // a call that hangs, and a poll
+				if got := pagesOf(s.published().snapshot); got != want || b.logged(beganAlone) > 0 {
+					t.Errorf("%d pages, want %d", got, want)
+				}
+				s.cancel()
+				<-done
+				time.Sleep(time.Minute) // calls under way
+			})
+		})
+	}
+}
+
+// hanging is a storage whose calls do not return as long as it hangs, whatever their contexts.
+type hanging struct {
+	fleet.Shared
+	hangs *atomic.Bool
+}
+
+func (h hanging) wait() {
+	for h.hangs.Load() {
+		time.Sleep(time.Second)
+	}
+}
+
+func (h hanging) Load(ctx context.Context, key string) ([]byte, error) {
+	h.wait()
+	return h.Shared.Load(ctx, key)
+}
+
+func (h hanging) Lock(ctx context.Context, name string) error {
+	h.wait()
+	return h.Shared.Lock(ctx, name)
+}
+
 // TestFleetStorageDown: a node goes on with what it has; one that has nothing refreshes the site in memory.
 func TestFleetStorageDown(t *testing.T) {
 	folder := t.TempDir()
 	b, s := sharing(t, folder, nil)
 	good := s.state.fleet.Storage()
 	s.state.fleet.Configure(failing{}, 0)
+	s.state.fleet.SetPatience(time.Nanosecond)
+	b.clock = b.clock.Add(time.Second)
 	if got := b.refresh(s); pagesOf(got) != 1 {
 		t.Fatalf("%d pages in memory", pagesOf(got))
 	}

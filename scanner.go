@@ -451,10 +451,13 @@ func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	s.resting.Store(p.changes == areTold && !p.isGiven)
 	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
 	isCommitted := out.Result != outcome.Alias && out.Result != outcome.Superseded
-	if member := s.state.fleet; member != nil && isCommitted && !member.IsEmpty() {
+	isLeft := out.Result == outcome.Followed || out.Result == outcome.Later
+	// A process that waits for the storage, with nothing to serve, begins when that is read or its patience is over.
+	isJoining := isLeft && !p.serves
+	if member := s.state.fleet; member != nil && isCommitted && (isJoining || !member.IsEmpty()) {
 		p.shared = true
 		p.sharedDue = member.DueFor(s.standing())
-		p.isFollowed = out.Result == outcome.Followed || out.Result == outcome.Later
+		p.isFollowed = isLeft
 	}
 	at := s.plan(p)
 	if out.IsSettled() && !s.app.isSuperseded() {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
@@ -325,8 +326,15 @@ func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if snapshot := s.published().snapshot; snapshot != nil {
 		return snapshot, nil
 	}
+	if s.waitsForFleet() && s.state.fleet.IsDown() {
+		return nil, errNotReady // that may take minutes
+	}
 	err := s.app.await(ctx, s.ready)
-	return s.published().snapshot, err
+	snapshot := s.published().snapshot
+	if snapshot == nil && s.waitsForFleet() { // although a refresh that an operator has requested failed
+		err = errNotReady
+	}
+	return snapshot, err
 }
 
 var errStopping = errors.New("the site is being stopped")
@@ -404,6 +412,7 @@ func (s *site) bytes() int64 {
 func (s *site) configureFleet() {
 	if member := s.state.fleet; member != nil {
 		member.Configure(s.app.sharing.storage(s.app.ctx), time.Duration(s.handler.RefreshInterval))
+		member.SetPatience(time.Duration(s.app.FleetPatience))
 	}
 }
 
@@ -422,6 +431,7 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 		}
 	}
 	if role == persist.Writer {
+		s.logAlone()
 		return role, nil
 	}
 	// What the one that published found counts here, too: which sites are aliases, and what their routes say.
@@ -429,6 +439,22 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 		s.settle(ctx, probed, nil)
 	}
 	return role, nil
+}
+
+// waitsForFleet reports whether nothing is served, as it is not known yet what other processes have committed.
+func (s *site) waitsForFleet() bool {
+	member := s.state.fleet
+	return member != nil && s.published().snapshot == nil && member.Beginning() == fleet.Waits
+}
+
+// logAlone says once that this process has begun as if it were alone.
+func (s *site) logAlone() {
+	member := s.state.fleet
+	if member == nil {
+		return
+	}
+	s.logger.OnceIf(member.IsAlone(), zap.WarnLevel, "alone",
+		"the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone")
 }
 
 // standing is what the role of this process depends on.
@@ -455,11 +481,12 @@ func (s *site) pollFleet() {
 			continue
 		}
 		s.configureFleet() // again, after a configuration that failed to start, whose storage is closed
+		waited := s.waitsForFleet()
 		err := member.Poll(s.ctx)
 		healthy++
 		if err != nil && s.ctx.Err() == nil {
 			healthy = 0
-			s.logger.While(true, zap.WarnLevel, "storage", "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait", zap.Error(err))
+			s.logger.While(true, zap.WarnLevel, "storage", s.whatDown(), zap.Error(err))
 		}
 		if healthy == 20 {
 			s.logger.Clear("storage")
@@ -467,12 +494,25 @@ func (s *site) pollFleet() {
 		stuck := member.Stuck()
 		s.logger.While(stuck != nil, zap.WarnLevel, "lock", "the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
 		isNewer := member.Newer()
+		if waited && !s.waitsForFleet() { // the storage has nothing, or it is time to begin alone
+			s.plan(prospects{now: s.app.now(), noticed: true})
+			s.schedule.Notify()
+			continue
+		}
 		if !isNewer && member.PlansItself() {
 			continue
 		}
 		s.plan(prospects{now: s.app.now(), noticed: isNewer, shared: true, sharedDue: member.DueFor(s.standing())})
 		s.schedule.Notify()
 	}
+}
+
+// whatDown is what a warning says of a storage that cannot be reached.
+func (s *site) whatDown() string {
+	if s.waitsForFleet() {
+		return "cannot reach the shared storage: no sitemap is served until it responds, or fleet_patience is over"
+	}
+	return "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait"
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
@@ -230,4 +231,12 @@ func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) 
 		folder = filepath.Join(data, "sitemap")
 	}
 	return caddy.FastAbs(folder)
+}
+
+// checkPatience checks the fleet_patience setting.
+func checkPatience(d caddy.Duration) error {
+	if d != 0 && time.Duration(d) < time.Second {
+		return fmt.Errorf("fleet_patience %s is too short: the shortest is 1s", time.Duration(d))
+	}
+	return nil
 }

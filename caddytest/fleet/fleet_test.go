@@ -57,6 +57,7 @@ type setup struct {
 	own   bool     // the storage is the sitemap's, not Caddy's
 	site  string   // options of the site
 	each  []string // more of these, by node
+	sites string   // options of all sites
 }
 
 // fleet is some nodes behind a load balancer.
@@ -91,6 +92,7 @@ const nodeFile = `{
 	sitemap {
 		state {dir}/{name}
 		{sitemaps}
+		{sites}
 	}
 }
 http://{host} {
@@ -171,7 +173,7 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 		if s.apart {
 			end = "/" + n.name
 		}
-		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{global}", global+end, "{sitemaps}", sitemaps)
+		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{global}", global+end, "{sitemaps}", sitemaps, "{sites}", s.sites)
 		f.nodes = append(f.nodes, n)
 		upstreams = append(upstreams, n.address+":"+f.port())
 	}

@@ -216,6 +216,78 @@ func TestSharedStorageStops(t *testing.T) {
 	}
 }
 
+// TestSharedNewNode starts a node without copies while the storage does not respond: it serves no fragment, and all once the
+// storage is back. Only with a short patience it begins alone.
+func TestSharedNewNode(t *testing.T) {
+	const count = 400
+	for name, test := range map[string]struct {
+		files    bool
+		patience time.Duration // 0: the default
+	}{
+		"a call hangs":    {files: true},
+		"Redis is halted": {},
+		"patience":        {patience: 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup{nodes: 2, files: test.files}
+			if test.patience > 0 {
+				s.sites = "fleet_patience " + test.patience.String()
+			}
+			f := start(t, s, pages(count))
+			f.put("page.html", "first", harness.DayOf(1))
+			f.files.Put("root/robots.txt", "User-agent: *\nDisallow: /private\n", harness.DayOf(1))
+			f.settle("/page.html", harness.DayOf(1))
+			n := f.nodes[1]
+			n.forget()
+			harness.Must(t, os.Remove(filepath.Join(f.dir, n.name+".log")))
+			halt, goOn := func() { f.redis.Pause() }, func() { f.redis.Resume() }
+			if test.files {
+				halt = func() { harness.Must(t, storages.SetFaults(f.control, storages.Fault{Hang: true})) }
+				goOn = func() { harness.Must(t, storages.SetFaults(f.control)) }
+			}
+			halt()
+			t.Cleanup(goOn)
+			n.start()
+			f.eventually(patience, func() bool { return n.get("/robots.txt").status == http.StatusOK })
+			if test.patience > 0 {
+				n.first()
+				f.eventually(patience, func() bool { return strings.Contains(f.logged("as if it were alone"), n.name) })
+			} else {
+				n.waits(length(20*time.Second, 2*time.Minute))
+			}
+			goOn()
+			begun := time.Now()
+			f.eventually(polled, func() bool {
+				r := n.get("/sitemap.xml")
+				listed := strings.Count(r.body, "<loc>")
+				if test.patience == 0 && r.status == http.StatusOK && listed != count+1 {
+					t.Fatalf("a fragment of %d pages", listed)
+				}
+				return listed == count+1
+			})
+			t.Logf("it serves what the others do %s after the storage is back", time.Since(begun))
+			f.agree(settling)
+		})
+	}
+}
+
+// waits checks that a node serves no sitemap for so long, says so, and requests no page.
+func (n *node) waits(d time.Duration) {
+	n.t.Helper()
+	for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(breath) {
+		r := n.get("/sitemap.xml")
+		if r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
+			n.t.Fatalf("%d %q %v %.200s", r.status, r.header, r.err, r.body)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(n.dir, n.name+".log"))
+	harness.Must(n.t, err)
+	if bytes.Contains(log, []byte("sitemap refreshed")) || bytes.Count(log, []byte("no sitemap is served until it responds")) != 1 {
+		n.t.Errorf("%s", log)
+	}
+}
+
 // TestSharedLoad counts what an unchanged site costs the storage: one small read a poll and node.
 func TestSharedLoad(t *testing.T) {
 	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(1000))

@@ -48,6 +48,7 @@ func (n *Node) readCurrent(ctx context.Context) (c current, err error) {
 	if err != nil {
 		return c, err
 	}
+	n.wasRead.Store(true)
 	c = decodeCurrent(data)
 	n.see(c)
 	return c, nil

@@ -86,7 +86,8 @@ type Node struct {
 	status    Status
 	failures  []failure // one of a kind, the last one last
 
-	listed atomic.Int64 // see collect; in Unix seconds
+	listed  atomic.Int64 // see collect; in Unix seconds
+	wasRead atomic.Bool  // current was read, or the storage said that there is none
 }
 
 // New returns a Node. It does nothing by itself: see [Node.Wait].

@@ -19,10 +19,15 @@ const Format = 2
 const (
 	valueKey = "manifest.json" // of a node with a single value
 
-	aloneFor    = 10 * time.Second // a process that serves nothing waits for what another one has committed
-	retryLeast  = time.Minute      // after a commit that failed
-	shareOfTime = 20               // commits that fail again and again may cost a twentieth of the time
+	retryLeast  = time.Minute // after a commit that failed
+	shareOfTime = 20          // commits that fail again and again may cost a twentieth of the time
 )
+
+// DefaultPatience is how long a process that has nothing to serve waits for the shared storage.
+const DefaultPatience = 10 * time.Minute
+
+// ErrUnread says that a process waits for the shared storage, and cannot refresh the site yet.
+var ErrUnread = errors.New("nothing is refreshed before the shared storage has responded")
 
 // MemberOptions are the options of [NewMember].
 type MemberOptions struct {
@@ -50,6 +55,31 @@ type Member struct {
 	isDown  atomic.Bool  // the last poll failed
 
 	read atomic.Pointer[time.Time] // when the last poll began that has not failed; nil: none has
+
+	patience atomic.Int64 // see SetPatience; in nanoseconds
+	isAlone  atomic.Bool  // it has refreshed the site as if it were alone
+}
+
+// Beginning is how a process begins that has nothing to serve: neither from the storage nor from its own copies. What it
+// finds by itself at first is a fragment of what the others serve, so it waits for that.
+type Beginning uint8
+
+// The beginnings.
+const (
+	Joins  Beginning = iota // with what others have committed, or with nothing where the storage says that there is nothing
+	Waits                   // for the storage: it does not know yet what others have committed
+	Begins                  // as if it were alone: it has not learnt that within its patience
+)
+
+// beginning decides how a process begins. isKnown: what others have committed, if anything, was loaded.
+func beginning(isKnown bool, waited, patience time.Duration) Beginning {
+	if isKnown {
+		return Joins
+	}
+	if waited < patience {
+		return Waits
+	}
+	return Begins
 }
 
 // Prefix returns the prefix of the keys of a group, or of another value.
@@ -58,6 +88,7 @@ func Prefix(name string) string { return "sitemap/" + name }
 // NewMember returns a Member. [Member.Configure] is to be called before it is used.
 func NewMember(o MemberOptions) *Member {
 	m := &Member{o: o, started: o.Now()}
+	m.SetPatience(0)
 	shared := func(prefix string) Options {
 		return Options{
 			Storage:  func() Shared { return *m.storage.Load() },
@@ -87,6 +118,9 @@ func (m *Member) Configure(storage Shared, longest time.Duration) {
 	m.storage.Store(&storage)
 	m.Most.Store(int64(cmp.Or(longest, day)))
 }
+
+// SetPatience sets how long the process waits for the shared storage while it has nothing to serve; 0: the default.
+func (m *Member) SetPatience(d time.Duration) { m.patience.Store(int64(cmp.Or(d, DefaultPatience))) }
 
 // Inherited implements [persist.Shared]: a site goes on from its records by other settings, from copies of those that were
 // in another storage, or from those before it was shared.
@@ -134,6 +168,18 @@ func (m *Member) IsDown() bool { return m.isDown.Load() }
 // IsEmpty reports whether nothing was ever committed: until then, each process serves what it has made itself.
 func (m *Member) IsEmpty() bool { return m.Status().Generation == 0 && !m.Newer() }
 
+// isKnown reports whether it is known what others have committed: it was loaded, or there is nothing.
+func (m *Member) isKnown() bool { return m.wasRead.Load() && !m.Newer() }
+
+// Beginning returns how the process begins, or would, if it has nothing to serve.
+func (m *Member) Beginning() Beginning {
+	return beginning(m.isKnown(), m.Now().Sub(m.started), time.Duration(m.patience.Load()))
+}
+
+// IsAlone reports whether the process has refreshed the site as if it were alone, and does not know yet what others have
+// committed.
+func (m *Member) IsAlone() bool { return m.isAlone.Load() && !m.isKnown() }
+
 // isWriter reports whether this process has committed the newest generation.
 func (m *Member) isWriter() bool { return m.Status().Writer == m.ID }
 
@@ -144,6 +190,9 @@ func (m *Member) PlansItself() bool { return m.IsEmpty() || m.isWriter() }
 // DueFor returns when this process is to refresh the site. If it has held pages back, others come first. If its visitors
 // have requested something new, it comes before others.
 func (m *Member) DueFor(st persist.Standing) time.Time {
+	if !st.Serves && m.Beginning() == Waits {
+		return m.started.Add(time.Duration(m.patience.Load()))
+	}
 	if st.HoldsBack && m.isWriter() {
 		return m.Due(false).Add(m.o.Interval)
 	}
@@ -160,7 +209,10 @@ func (m *Member) mayRefresh(ctx context.Context, st persist.Standing) bool {
 	now := m.Now()
 	isNewer := m.Newer()
 	// What was committed may not be loadable. A process that serves nothing waits for it only for a while.
-	isWaiting := isNewer && (st.Serves || now.Sub(m.started) < aloneFor)
+	isWaiting := isNewer
+	if !st.Serves {
+		isWaiting = m.Beginning() == Waits
+	}
 	if isWaiting || ctx.Err() != nil {
 		return false
 	}
@@ -169,7 +221,14 @@ func (m *Member) mayRefresh(ctx context.Context, st persist.Standing) bool {
 
 // Join implements [persist.Shared]. It takes the lock if this process is to refresh the site now.
 func (m *Member) Join(ctx context.Context, standing func() persist.Standing, load func()) (persist.Role, func(), error) {
-	if !m.mayRefresh(ctx, standing()) {
+	st := standing()
+	if !st.Serves && m.Beginning() == Waits {
+		if st.Demanded {
+			return persist.Later, nil, ErrUnread
+		}
+		return persist.Later, nil, nil
+	}
+	if !m.mayRefresh(ctx, st) {
 		return persist.Follower, nil, nil
 	}
 	release, err := m.Acquire(ctx)
@@ -177,19 +236,31 @@ func (m *Member) Join(ctx context.Context, standing func() persist.Standing, loa
 		load() // another process has committed meanwhile
 	}
 	if err == nil {
-		if m.mayRefresh(ctx, standing()) {
+		st = standing()
+		if m.mayRefresh(ctx, st) {
+			m.begin(st)
 			return persist.Writer, release, nil
 		}
 		release()
 		return persist.Follower, nil, nil
 	}
-	if st := standing(); !st.Serves && m.mayRefresh(ctx, st) {
+	st = standing()
+	if (!st.Serves || m.IsAlone()) && m.mayRefresh(ctx, st) {
+		m.begin(st)
 		return persist.Writer, nil, nil // as if it were alone: better twice than nothing
 	}
 	if errors.Is(err, ErrBusy) || ctx.Err() != nil {
 		return persist.Later, nil, nil
 	}
 	return persist.Later, nil, fmt.Errorf("locking the site in the shared storage: %w", err)
+}
+
+// begin notes that the process refreshes the site. One that has begun as if it were alone goes on like that until the storage
+// responds: a first crawl may take many refreshes.
+func (m *Member) begin(st persist.Standing) {
+	if !st.Serves {
+		m.isAlone.Store(m.Beginning() == Begins)
+	}
 }
 
 // Commit implements [persist.Shared].
