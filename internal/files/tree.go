@@ -17,6 +17,7 @@ type fileID struct{ dev, ino uint64 }
 type info struct {
 	mode    fs.FileMode // its type
 	time    int64       // modification, Unix seconds
+	size    int64       // in bytes
 	version uint32
 	id      fileID
 }
@@ -125,5 +126,8 @@ func (h *fsHandle) close() { h.entries = nil }
 func (in *info) fill(fi fs.FileInfo) {
 	t := fi.ModTime()
 	id := identity(fi)
-	*in = info{fi.Mode().Type(), t.Unix(), versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, fi.Size(), id.ino), id}
+	*in = info{
+		mode: fi.Mode().Type(), time: t.Unix(), size: fi.Size(), id: id,
+		version: versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, fi.Size(), id.ino),
+	}
 }
