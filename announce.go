@@ -316,8 +316,8 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 // updateOf returns what a publication changes, in place of another one.
 func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh) announce.Update {
 	served := before.snapshot
-	// A process of a fleet may know less of what was listed than the records do.
-	mayBeFirst := served == nil || s.state.fleet != nil
+	// A process of a fleet may know less of what was listed than the records do. These tell it only if pages were selected.
+	mayBeFirst := served == nil || s.state.fleet != nil && out.Selected.IsMade()
 	u := announce.Update{
 		At:       s.app.now(),
 		Begun:    r.start,
