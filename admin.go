@@ -314,7 +314,10 @@ func (s *site) status() siteStatus {
 // storageStatus is what there is to show of the storage that a site's processes share.
 type storageStatus struct {
 	fleet.Status
-	State string `json:"state,omitempty"` // why nothing is served, or only what this process has found; "": neither
+	Name  string             `json:"name"`            // of the host, and the first digits of the node's ID
+	State string             `json:"state,omitempty"` // why nothing is served, or only what this process has found; "": neither
+	Vote  string             `json:"vote,omitempty"`  // why this process does not refresh the site, though it is due; "": it may
+	Nodes []fleet.NodeStatus `json:"nodes,omitempty"` // the others that live
 }
 
 // States of a process that has not read the storage yet.
@@ -323,8 +326,19 @@ const (
 	stateAlone = "alone"   // what it has found by itself is
 )
 
+// votes are the votes as operators see them.
+var votes = map[fleet.Vote]string{
+	fleet.Outvoted: "outvoted",
+	fleet.Yields:   "yields",
+}
+
 func (s *site) storageStatus(member *fleet.Member) storageStatus {
-	status := storageStatus{Status: member.Status()}
+	status := storageStatus{
+		Status: member.Status(),
+		Name:   member.Name(),
+		Vote:   votes[member.Judge().Vote],
+		Nodes:  member.Nodes(),
+	}
 	if s.waitsForFleet() {
 		status.State = stateWaits
 	} else if member.IsAlone() {

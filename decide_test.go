@@ -14,7 +14,7 @@ import (
 
 // question is one combination of everything that decide depends on. Ten pages are served, or none.
 type question struct {
-	goesOn, gathered, waiting, demanded, off, serves, same, isMade, unread, lost, held bool
+	goesOn, gathered, waiting, demanded, off, serves, same, isMade, unread, lost, held, unseen bool
 
 	selected int // pages; 0: no snapshot
 	before   int // pages that the records say were listed
@@ -35,15 +35,15 @@ var batch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // questions are all combinations, with each number on both sides of each limit.
 func questions() iter.Seq[question] {
 	return func(yield func(question) bool) {
-		for bits := range 1 << 11 {
+		for bits := range 1 << 12 {
 			is := func(i int) bool { return bits>>i&1 != 0 }
 			q := question{
 				goesOn: is(0), gathered: is(1), waiting: is(2), demanded: is(3), off: is(4), serves: is(5),
-				same: is(6), isMade: is(7), unread: is(8), lost: is(9), held: is(10),
+				same: is(6), isMade: is(7), unread: is(8), lost: is(9), held: is(10), unseen: is(11),
 			}
 			for _, q.selected = range []int{0, 4, 5, 9, 10, 11} {
 				for _, q.before = range []int{4, 5} {
-					for _, q.loss = range []loss{{}, {indexing.ServerError, 2}, {indexing.ServerError, 3}, {indexing.Absent, 10}, {indexing.StatusCount - 1, 3}} {
+					for _, q.loss = range []loss{{}, {indexing.ServerError, 2}, {indexing.ServerError, 3}, {indexing.Absent, 10}, {indexing.Absent, 1}, {indexing.NotFound, 1}, {indexing.StatusCount - 1, 3}} {
 						for _, q.since = range []time.Duration{0, 1, confirmAfter - 1, confirmAfter, -1} {
 							if !yield(q) {
 								return
@@ -80,7 +80,7 @@ func (q *question) ask() decision {
 	sel.result.Regressed[q.loss.status] = q.loss.pages
 	c := circumstances{
 		goesOn: q.goesOn, gathered: q.gathered, hasTime: q.waiting, demanded: q.demanded, crawlOff: q.off,
-		lost: q.lost, now: batch, selectedBy: 2,
+		lost: q.lost, unseen: q.unseen, now: batch, selectedBy: 2,
 	}
 	if q.same {
 		c.selectedBy = p.selectedBy
@@ -105,6 +105,11 @@ func (q *question) shrinks() bool { return q.selected < q.served() }
 // asBefore reports whether something is served that was selected by the same settings.
 func (q *question) asBefore() bool { return q.serves && q.same }
 
+// isGone reports whether pages are lost that are no longer there.
+func (q *question) isGone() bool {
+	return q.loss.pages > 0 && (q.loss.status == indexing.Absent || q.loss.status == indexing.NotFound)
+}
+
 // fault is what makes a change suspicious.
 func (q *question) fault() string {
 	isMany := float64(q.loss.pages) > float64(q.served())/5
@@ -113,6 +118,8 @@ func (q *question) fault() string {
 		return "less than half of the pages would be left"
 	case isMany && q.loss.status != indexing.Absent:
 		return "more than a fifth of the pages would go at once: " + q.loss.status.String()
+	case q.unseen && q.isGone():
+		return "pages would go that only this node does not see"
 	}
 	return ""
 }

@@ -1030,3 +1030,23 @@ func TestFleetQueueFirst(t *testing.T) {
 		t.Errorf("%d pages, stored %q", pagesOf(s.published().snapshot), stored)
 	}
 }
+
+// TestFleetAnnouncesAdded: an added page is announced once a refresh that finds nothing new still lists it.
+func TestFleetAnnouncesAdded(t *testing.T) {
+	b, s := sharing(t, t.TempDir(), func(b *bench) {
+		b.handler.IndexNow = new(IndexNow)
+		b.handler.settings.base = "https://www.example.com" // a public host
+		b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.IndexNow, URL: "https://engine.example/indexnow"}}
+	})
+	for range 2 {
+		b.refresh(s)
+	}
+	b.lists("/a", "/added")
+	b.refresh(s)
+	unconfirmed := s.state.queue.Load().Status(b.clock)[0]
+	b.refresh(s)
+	waiting := s.state.queue.Load().Status(b.clock)[0]
+	if unconfirmed.Unconfirmed != 1 || waiting.Unconfirmed != 0 || waiting.Waiting != 1 {
+		t.Errorf("got %+v, then %+v", unconfirmed, waiting)
+	}
+}

@@ -201,6 +201,7 @@ type circumstances struct {
 	selectedBy uint64    // by which settings pages were selected
 	newFailed  string    // names sources that failed, and could be read when pages were last confirmed; "": there is none
 	lost       bool      // records were lost, and not all of their pages are fetched again
+	unseen     bool      // other processes share the site, and none of them sees what this one does
 	now        time.Time // the batch of the refresh
 }
 
@@ -209,6 +210,8 @@ const (
 	reasonHalf  = "less than half of the pages would be left"
 	reasonFifth = "more than a fifth of the pages would go at once: %s"
 	reasonLost  = "stored records were lost: their pages are fetched again"
+
+	reasonUnseen = "pages would go that only this node does not see"
 )
 
 // decide decides what becomes of a selection.
@@ -250,6 +253,9 @@ func decide(before *publication, sel selection, c circumstances) decision {
 	// What an operator has requested or configured is intended.
 	isIntended := c.demanded || !sameSettings
 	reason := suspicion(served, selected, &sel.result)
+	if reason == "" && c.unseen && removes(&sel.result) {
+		reason = reasonUnseen
+	}
 	if isIntended || reason == "" {
 		return decision{verdict: replace, reason: unread}
 	}
@@ -282,6 +288,11 @@ func suspicion(served, selected int, result *indexing.Result) string {
 		}
 	}
 	return ""
+}
+
+// removes reports whether pages go that are no longer there.
+func removes(result *indexing.Result) bool {
+	return result.Regressed[indexing.Absent]+result.Regressed[indexing.NotFound] > 0
 }
 
 // ending returns how the refresh, or a part of it, has ended by the decision: where it has a reason, something is held back,

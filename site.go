@@ -228,6 +228,8 @@ type site struct {
 	state    *siteState // outlives the configuration
 	private  bool       // visitors need a client certificate
 
+	viewer *viewer // of a site that several processes share
+
 	watchers   []watcher
 	hasWatched bool        // a refresh has begun to watch, or could not; only the refresh uses it
 	resting    atomic.Bool // every change is told: see rests
@@ -251,7 +253,7 @@ type site struct {
 // newSite makes a site. It goes on from the state that the configuration before has left, if any. Under the App's mu.
 func newSite(a *App, i identity) *site {
 	h := i.handler
-	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{})}
+	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), viewer: newViewer()}
 	s.setReady = sync.OnceFunc(func() { close(s.ready) })
 	s.setProbed = sync.OnceFunc(func() { close(s.wasProbed) })
 	s.ctx, s.cancel = context.WithCancel(a.running)
@@ -423,6 +425,7 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 		st.Demanded = demanded || s.state.refetch.Load() != nil
 		return st
 	}
+	s.lookFirst(ctx, standing())
 	role, err := records.Join(ctx, standing, func() { s.restore(ctx, records) })
 	if err != nil {
 		s.logState("commit", err)
@@ -439,6 +442,16 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 		s.settle(ctx, probed, nil)
 	}
 	return role, nil
+}
+
+// lookFirst takes a view of the site before this process refreshes it: what only it sees, as in the middle of a deployment, is
+// not listed as long as others have another view in common.
+func (s *site) lookFirst(ctx context.Context, st persist.Standing) {
+	member := s.state.fleet
+	if member == nil || !st.Serves || member.IsEmpty() || member.Newer() || member.DueFor(st).After(s.app.now()) {
+		return
+	}
+	s.look(ctx, s.lookEvery(0), true)
 }
 
 // waitsForFleet reports whether nothing is served, as it is not known yet what other processes have committed.
@@ -462,8 +475,9 @@ func (s *site) standing() persist.Standing {
 	served := s.published()
 	visited, _ := s.state.visited.Count()
 	return persist.Standing{
-		Serves:    served.snapshot != nil,
-		HoldsBack: served.history.Last.Result == outcome.HeldBack,
+		Serves: served.snapshot != nil,
+		// What only this process does not see, others do: they would not confirm it.
+		HoldsBack: served.history.Last.Result == outcome.HeldBack && served.history.Last.Reason != reasonUnseen,
 		Visited:   visited + int(s.state.signals.Load()),
 	}
 }
@@ -475,6 +489,7 @@ func (s *site) pollFleet() {
 	if member == nil {
 		return
 	}
+	s.app.group.Go(s.compareViews)
 	healthy := 0 // polls since the last error
 	for member.Wait(s.ctx) {
 		if s.app.isSuperseded() || s.main.Load() != nil {

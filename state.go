@@ -128,6 +128,7 @@ func acquireState(a *App, i *identity) *siteState {
 		o := fleet.MemberOptions{
 			Site:     fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
 			Group:    group,
+			Host:     hostname(),
 			Interval: i.handler.settings.interval,
 			Copies:   copies,
 			Before:   storage,
@@ -239,4 +240,13 @@ func checkPatience(d caddy.Duration) error {
 		return fmt.Errorf("fleet_patience %s is too short: the shortest is 1s", time.Duration(d))
 	}
 	return nil
+}
+
+// hostname returns the name of this machine for operators; "": it has none.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }

@@ -55,6 +55,7 @@ type setup struct {
 	files bool     // the storage is a folder, not Redis
 	apart bool     // each node has a storage of its own
 	own   bool     // the storage is the sitemap's, not Caddy's
+	roots bool     // each node has a root of its own, of its name
 	site  string   // options of the site
 	each  []string // more of these, by node
 	sites string   // options of all sites
@@ -97,7 +98,7 @@ const nodeFile = `{
 }
 http://{host} {
 	bind {address}
-	root * {dir}/root
+	root * {dir}/{root}
 	sitemap {
 		refresh {interval}
 		{site}
@@ -173,7 +174,11 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 		if s.apart {
 			end = "/" + n.name
 		}
-		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{global}", global+end, "{sitemaps}", sitemaps, "{sites}", s.sites)
+		root := "root"
+		if s.roots {
+			root = n.root()
+		}
+		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{global}", global+end, "{sitemaps}", sitemaps, "{sites}", s.sites, "{root}", root)
 		f.nodes = append(f.nodes, n)
 		upstreams = append(upstreams, n.address+":"+f.port())
 	}
@@ -208,6 +213,9 @@ func (f *fleet) put(path, text string, when time.Time) {
 	f.t.Helper()
 	f.files.Put("root/"+path, harness.Whole("", text), when)
 }
+
+// root is the folder of the node's own files, below dir.
+func (n *node) root() string { return "root-" + n.name }
 
 // pages makes so many of them, each of another day.
 func pages(count int) func(*fleet) {

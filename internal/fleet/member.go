@@ -33,6 +33,7 @@ var ErrUnread = errors.New("nothing is refreshed before the shared storage has r
 type MemberOptions struct {
 	Site     string        // name of the site, fit for a key
 	Group    string        // name of the site with its settings: members with other settings share nothing but announcements
+	Host     string        // name of this machine, for operators
 	Interval time.Duration // between refreshes, as configured
 	Copies   store.Storage // of this process alone: copies of what is shared; nil: in memory
 	Before   store.Storage // the site's records before it was shared; nil: there are none
@@ -46,6 +47,8 @@ type Member struct {
 	*Node               // of the records and documents
 	Queue *Node         // of the announcements, which are one value, whatever the settings are
 	last  *persist.File // prefix of the records by the settings that came last
+
+	views *views
 
 	o       MemberOptions
 	storage atomic.Pointer[Shared]
@@ -87,7 +90,7 @@ func Prefix(name string) string { return "sitemap/" + name }
 
 // NewMember returns a Member. [Member.Configure] is to be called before it is used.
 func NewMember(o MemberOptions) *Member {
-	m := &Member{o: o, started: o.Now()}
+	m := &Member{o: o, started: o.Now(), views: newViews(o.Host, o.Now)}
 	m.SetPatience(0)
 	shared := func(prefix string) Options {
 		return Options{
@@ -187,11 +190,14 @@ func (m *Member) isWriter() bool { return m.Status().Writer == m.ID }
 // nobody has committed any.
 func (m *Member) PlansItself() bool { return m.IsEmpty() || m.isWriter() }
 
-// DueFor returns when this process is to refresh the site. If it has held pages back, others come first. If its visitors
-// have requested something new, it comes before others.
+// DueFor returns when this process is to refresh the site. If the view of others is to be listed, or if it has held pages back,
+// they come first. If its visitors have requested something new, it comes before others.
 func (m *Member) DueFor(st persist.Standing) time.Time {
 	if !st.Serves && m.Beginning() == Waits {
 		return m.started.Add(time.Duration(m.patience.Load()))
+	}
+	if !m.IsEmpty() && m.Judge().Vote != Free {
+		return m.Due(false).Add(m.yieldFor())
 	}
 	if st.HoldsBack && m.isWriter() {
 		return m.Due(false).Add(m.o.Interval)

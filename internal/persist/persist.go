@@ -53,7 +53,7 @@ const (
 type Standing struct {
 	Demanded  bool // an operator wants a refresh now
 	Serves    bool // it has something to serve
-	HoldsBack bool // the last refresh held pages back
+	HoldsBack bool // the last refresh held pages back, and another process may find them
 	Visited   int  // paths that its visitors have requested, and signals of theirs
 }
 
