@@ -167,7 +167,7 @@ func TestWriterCuts(t *testing.T) {
 	s := open(t, NewMemory())
 	records := realistic(60_000)
 	g := put(t, s.Last(), records, 5000)
-	if n := len(g.Chunks()); n < 8 || n > 30 {
+	if n := len(g.Chunks()); n < 30 || n > 90 {
 		t.Errorf("%d chunks", n)
 	}
 	if got := put(t, s.Last(), records, 777); !slices.Equal(objectNames(got), objectNames(g)) {
