@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"path"
@@ -83,8 +82,7 @@ func (c *copies) current(ctx context.Context) current {
 }
 
 func (c *copies) setCurrent(ctx context.Context, now current) {
-	data, _ := json.Marshal(now) // which has no field that fails
-	c.store(ctx, currentKey, data)
+	c.store(ctx, currentKey, encodeCurrent(now))
 }
 
 // keep deletes the copies of all other objects. What it cannot delete is left to the next time.

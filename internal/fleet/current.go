@@ -26,6 +26,12 @@ type current struct {
 	At         time.Time     `json:"at"`       // when the refresh began; later ones begin a second later at least
 	Wrote      time.Time     `json:"wrote"`    // by the node's clock
 	Interval   time.Duration `json:"interval"` // until the next refresh, in nanoseconds
+	Ledger     uint64        `json:"ledger"`   // for which the ledger was written that the node knows; 0: it knows of none
+}
+
+func encodeCurrent(c current) []byte {
+	data, _ := json.Marshal(c) // which has no field that fails
+	return data
 }
 
 // decodeCurrent returns zero for what this version cannot have written.
@@ -188,39 +194,66 @@ func (n *Node) Plan(next time.Duration) {
 
 // Touch commits that a refresh has changed nothing since the last generation. Errors are as of [Node.Store].
 func (n *Node) Touch(ctx context.Context) error {
-	return n.commit(ctx, "")
+	return n.commit(ctx, "", nil)
 }
 
-// commit makes a manifest that of the next generation; "": the same again. All that it names is stored.
-func (n *Node) commit(ctx context.Context, manifest string) error {
-	c, err := n.readCurrent(ctx)
+// commit makes a manifest, which names some objects, that of the next generation; "": the same again.
+func (n *Node) commit(ctx context.Context, manifest string, named map[string]bool) error {
+	next, err := n.begin(ctx, manifest, named)
 	if err != nil {
 		return err
 	}
-	seen, isFresh := n.newest()
-	if c.compare(seen) < 0 {
-		if isFresh && c.Generation > 0 {
-			return errEarly
+	if manifest != "" {
+		err = n.storeNew(ctx, named)
+		if err != nil {
+			return err
 		}
-		n.lose(seen)
-	}
-	next, ok := n.following(c, manifest)
-	if !ok {
-		return ErrLost
+		// Storing may have taken long.
+		_, err = n.readCurrent(ctx)
+		if err != nil {
+			return err
+		}
+		seen, _ := n.newest()
+		if seen.compare(next) >= 0 || n.Newer() {
+			return ErrLost
+		}
+		n.know(manifest, named)
 	}
 	err = n.writeCurrent(ctx, next)
 	if err != nil {
 		return err
 	}
 	n.see(next)
-	n.Wake() // to read it back
-	if next.Wrote.Sub(time.Unix(n.listed.Load(), 0)).Abs() >= day {
-		n.listed.Store(n.collect(ctx, next.Manifest, next.Wrote).Unix())
-	}
+	n.Wake()              // to read it back
 	if ctx.Err() == nil { // else it counts as failed, and is loaded as that of another node
 		n.adopt(ctx, next)
 	}
 	return ctx.Err()
+}
+
+// begin begins a commit: it returns the generation to be committed, for which the ledger is ready.
+func (n *Node) begin(ctx context.Context, manifest string, named map[string]bool) (next current, err error) {
+	c, err := n.readCurrent(ctx)
+	if err != nil {
+		return next, err
+	}
+	seen, isFresh := n.newest()
+	if c.compare(seen) < 0 {
+		if isFresh && c.Generation > 0 {
+			return next, errEarly
+		}
+		n.lose(seen)
+	}
+	next, ok := n.following(c, manifest)
+	if !ok {
+		return next, ErrLost
+	}
+	err = n.writeLedger(ctx, c, next, named)
+	if manifest == "" { // without the ledger, only what was observed is lost
+		err = nil
+	}
+	next.Ledger = n.ledgerGeneration()
+	return next, err
 }
 
 // following returns the generation to be committed after c, which the storage has. False: there is another one than this
@@ -249,6 +282,5 @@ func (n *Node) following(c current, manifest string) (next current, ok bool) {
 }
 
 func (n *Node) writeCurrent(ctx context.Context, c current) error {
-	data, _ := json.Marshal(c) // which has no field that fails
-	return n.write(ctx, currentKey, data)
+	return n.write(ctx, currentKey, encodeCurrent(c))
 }

@@ -84,10 +84,12 @@ type Node struct {
 	begun     time.Time          // see Begin
 	joining   context.CancelFunc // ends waiting for the lock
 	status    Status
-	failures  []failure // one of a kind, the last one last
+	failures  []failure       // one of a kind, the last one last
+	names     map[string]bool // what the manifest namedBy names, of the last that was adopted; nil: not known
+	namedBy   string
+	book      book
 
-	listed  atomic.Int64 // see collect; in Unix seconds
-	wasRead atomic.Bool  // current was read, or the storage said that there is none
+	wasRead atomic.Bool // current was read, or the storage said that there is none
 }
 
 // New returns a Node. It does nothing by itself: see [Node.Wait].
@@ -104,6 +106,7 @@ func New(o Options) *Node {
 		poll:     min(max(o.Interval/4, time.Second), maxPoll),
 		seenAt:   o.Now(),
 		uncopied: make(map[string][]byte),
+		book:     book{deleted: make(map[string]entry)},
 		joining:  func() {},
 	}
 	n.lock = newSiteLock(n)

@@ -93,6 +93,7 @@ func (w *world) start(local store.Storage, ahead time.Duration) *process {
 	p.done.Go(func() {
 		for p.Wait(p.ctx) {
 			_ = p.Poll(p.ctx)
+			p.Collect(p.ctx)
 		}
 	})
 	p.done.Go(func() {
@@ -342,7 +343,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestGarbage: what no generation needs any more is deleted a day later, also what killed processes left, and nothing else:
+// TestGarbage: what no generation needs any more is deleted hours later, also what killed processes left, and nothing else:
 // sites often return to what they were.
 func TestGarbage(t *testing.T) {
 	if testing.Short() {
@@ -369,7 +370,7 @@ func TestGarbage(t *testing.T) {
 			}
 		}
 		w.storage.set(faults{})
-		time.Sleep(74 * time.Hour)
+		time.Sleep(4 * time.Hour)
 		w.agree(t, "in the end")
 		w.storage.mu.Lock()
 		stored, needed := 0, w.storage.named()
@@ -378,7 +379,7 @@ func TestGarbage(t *testing.T) {
 				stored++
 			}
 		}
-		if stored > len(needed)+2 { // current and garbage
+		if stored > len(needed)+2 { // current and the ledger
 			t.Errorf("%d values are left, %d are named", stored, len(needed))
 		}
 		w.storage.mu.Unlock()

@@ -47,6 +47,7 @@ type Member struct {
 	*Node               // of the records and documents
 	Queue *Node         // of the announcements, which are one value, whatever the settings are
 	last  *persist.File // prefix of the records by the settings that came last
+	nodes []*Node       // all of these
 
 	views *views
 
@@ -109,7 +110,9 @@ func NewMember(o MemberOptions) *Member {
 	records.Local = o.Copies
 	m.Node = New(records)
 	m.Queue = value("announce/" + o.Site)
-	m.last = persist.NewFile(value("latest/"+o.Site), valueKey)
+	latest := value("latest/" + o.Site)
+	m.last = persist.NewFile(latest, valueKey)
+	m.nodes = []*Node{m.Node, m.Queue, latest}
 	return m
 }
 
@@ -148,15 +151,19 @@ func (m *Member) Inherited(ctx context.Context) *store.Generation {
 	return nil
 }
 
-// Poll is [Node.Poll], and remembers whether it failed.
+// Poll is [Node.Poll], and remembers whether it failed. If not, it collects garbage: no refresh waits for that.
 func (m *Member) Poll(ctx context.Context) error {
 	begun := time.Now()
 	err := m.Node.Poll(ctx)
 	m.isDown.Store(err != nil)
-	if err == nil {
-		m.read.Store(&begun)
+	if err != nil {
+		return err
 	}
-	return err
+	m.read.Store(&begun)
+	for _, n := range m.nodes {
+		n.Collect(ctx)
+	}
+	return nil
 }
 
 // HasRead reports whether a poll since then has found nothing that is not loaded.

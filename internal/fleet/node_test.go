@@ -159,12 +159,18 @@ func TestNoSocket(t *testing.T) {
 	})
 }
 
-// noList is a storage that lists nothing before a call is canceled.
-type noList struct{ Shared }
+// lateCurrent is a storage whose client is stopped while it stores current.
+type lateCurrent struct {
+	Shared
+	stop func()
+}
 
-func (noList) List(ctx context.Context, _ string, _ bool) ([]string, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+func (l lateCurrent) Store(ctx context.Context, key string, value []byte) error {
+	err := l.Shared.Store(ctx, key, value)
+	if strings.HasSuffix(key, currentKey) {
+		l.stop()
+	}
+	return err
 }
 
 // TestLate: what was committed while its context ended is loaded like what another node has committed.
@@ -172,11 +178,12 @@ func TestLate(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
 		n := node(f, nil)
 		storage := n.Storage
-		n.Storage = func() Shared { return noList{storage()} }
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
+		ctx, cancel := context.WithCancel(t.Context())
+		n.Storage = func() Shared { return lateCurrent{storage(), cancel} }
 		n.Begin()
-		if err := n.Store(ctx, manifestKey, []byte("{}")); err == nil || !n.Newer() {
+		err := n.Store(ctx, manifestKey, []byte("{}"))
+		_ = n.Poll(t.Context())
+		if err == nil || !n.Newer() {
 			t.Errorf("%v, newer: %t", err, n.Newer())
 		}
 	})
@@ -537,7 +544,9 @@ func TestLocal(t *testing.T) {
 			time.Sleep(2 * day)
 			f.lost = true
 			f.change(objectKey(store.Hash([]byte("a")))+".0", nil)
-			if err := n.Touch(t.Context()); err != nil || f.at(objectKey(store.Hash([]byte("a")))+".0", time.Now()) != nil != isGood {
+			err = n.Touch(t.Context())
+			n.Collect(t.Context())
+			if err != nil || f.at(objectKey(store.Hash([]byte("a")))+".0", time.Now()) != nil != isGood {
 				t.Errorf("what is lost is stored again: %t, %v", !isGood, err)
 			}
 			f.lose()
@@ -560,79 +569,6 @@ func TestLocal(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestCollect: what was not named for a day is deleted, but for what others wrote, also where processes do not live long.
-func TestCollect(t *testing.T) {
-	bubble(t, "", func(t *testing.T, f *fake) {
-		name := store.Hash(nil)
-		others := []string{"site/objects/x", "site/objects/" + name, "site/objects/" + name + ".x", "site/objects/0" + name + ".0", "site/visits/" + name + ".0", "sites/objects/" + name + ".0"}
-		for _, key := range others {
-			f.change(key, []byte("x"))
-		}
-		var n *Node
-		for hour := range 100 {
-			if hour%10 == 0 {
-				n = node(f, nil)
-				follow(t, n)
-			}
-			kept := strings.Repeat("kept", partSize)
-			for _, contents := range [][]string{{kept, fmt.Sprint(hour)}, {kept, "often", strings.Repeat("a", partSize)}, {kept}} {
-				if err := commit(n, contents...); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(time.Hour)
-		}
-		left := 0
-		for key := range f.keys {
-			if f.at(key, time.Now()) != nil {
-				left++
-			}
-		}
-		// Of two days, the manifest and one other object that each hour has, and four values that are always there.
-		if most := 2*48 + len(f.named()) + 10 + len(others); left > most || left < 2*24 {
-			t.Errorf("%d keys are left, want at most %d", left, most)
-		}
-	})
-}
-
-// listing is a storage in which something happens while it lists.
-type listing struct {
-	*client
-	meanwhile func()
-}
-
-func (l *listing) List(ctx context.Context, folder string, recursive bool) ([]string, error) {
-	keys, err := l.client.List(ctx, folder, recursive)
-	l.meanwhile()
-	return keys, err
-}
-
-// TestCollectNamed: what another node names meanwhile is not deleted, although the lock was lost.
-func TestCollectNamed(t *testing.T) {
-	bubble(t, "", func(t *testing.T, f *fake) {
-		a, b, l := node(f, nil), node(f, nil), &listing{&client{fake: f}, func() {}}
-		a.Storage = func() Shared { return l }
-		for i := range 3 {
-			if i == 2 { // "once" was unnamed for a day
-				l.meanwhile = func() { again(t, b, "once") }
-			}
-			again(t, a, map[int]string{0: "once"}[i], fmt.Sprint(i))
-			time.Sleep(day + time.Minute)
-		}
-		l.meanwhile = func() {}
-		follow(t, a)
-		expect(t, a, 4, false)
-		again(t, a, "other")
-		for range 2 {
-			time.Sleep(day + time.Minute)
-			again(t, a, "other")
-		}
-		if once := objectKey(store.Hash([]byte("once"))) + ".0"; f.at(once, time.Now()) != nil {
-			t.Error("what is named no more is not deleted")
-		}
-	})
 }
 
 // TestValue: a Node may keep one value of any size, which nodes change in turn.
@@ -1066,35 +1002,6 @@ func TestLockHangs(t *testing.T) {
 		}
 		again()
 		time.Sleep(2 * time.Hour)
-	})
-}
-
-// noDelete is a storage of which nothing can be deleted.
-type noDelete struct {
-	*client
-	deleted *int
-}
-
-func (s noDelete) Delete(context.Context, string) error {
-	*s.deleted++
-	return errFault
-}
-
-// TestCollectFails: the collection of garbage ends with its first error.
-func TestCollectFails(t *testing.T) {
-	bubble(t, "", func(t *testing.T, f *fake) {
-		n, deleted := node(f, nil), 0
-		for i := range 10 {
-			again(t, n, fmt.Sprint(i))
-		}
-		time.Sleep(day + time.Minute)
-		again(t, n, "listed")
-		n.Storage = func() Shared { return noDelete{&client{fake: f}, &deleted} }
-		time.Sleep(day + time.Minute)
-		again(t, n, "collects")
-		if deleted != 1 {
-			t.Errorf("%d values were to be deleted after an error", deleted-1)
-		}
 	})
 }
 

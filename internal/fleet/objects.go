@@ -2,14 +2,12 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
-	"strings"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -20,11 +18,8 @@ const (
 	partSize     = 256 << 10
 	folder       = "objects"
 	manifestName = "manifest.json" // in a store's keys
-	garbageKey   = "garbage"
-	maxGarbage   = 12_000 // objects
-	digits       = 12
+	garbageKey   = "garbage"       // of versions before the ledger
 	maxProbes    = 3
-	collectFor   = 5 * time.Second // in a commit
 )
 
 var (
@@ -111,119 +106,77 @@ func (n *Node) isReadable(ctx context.Context, object string) bool {
 }
 
 // named returns the names of a manifest's object and of those that it names.
-func (n *Node) named(ctx context.Context, manifest string) (map[string]bool, error) {
-	data, err := n.object(ctx, manifest)
-	if err != nil {
-		return nil, err
-	}
+func (n *Node) named(manifest string, data []byte) map[string]bool {
 	names := map[string]bool{manifest: true}
+	if n.Value {
+		return names
+	}
 	for _, match := range objectPattern.FindAllSubmatch(data, -1) {
 		names[string(match[1])] = true
 	}
-	return names, nil
+	return names
 }
 
-// garbage is a value that says which objects were found unnamed, by the first digits of their names.
-type garbage struct {
-	Listed  time.Time       `json:"listed"`
-	Objects map[string]bool `json:"objects"`
+// namesOf returns what a manifest names; nil: it cannot be loaded. If there is none, it is what the one before has named,
+// which the storage may have lost.
+func (n *Node) namesOf(ctx context.Context, manifest string) map[string]bool {
+	n.mu.Lock()
+	names := n.names
+	isKnown := names != nil && n.namedBy == manifest
+	n.mu.Unlock()
+	if isKnown || manifest == "" {
+		return names
+	}
+	data, err := n.object(ctx, manifest)
+	if err != nil {
+		return nil
+	}
+	names = n.named(manifest, data)
+	n.know(manifest, names)
+	return names
 }
 
-// collect lists the parts of objects once a day. It deletes those that were unnamed the day before, too, and stores again
-// what is named and not listed. The node that has just committed does so, while it has the lock, for five seconds at most.
-// It returns when all was done; zero: the next commit goes on.
-func (n *Node) collect(ctx context.Context, manifest string, now time.Time) (done time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, collectFor)
-	defer cancel()
-	data, err := n.load(ctx, garbageKey)
-	if err != nil {
-		return time.Time{}
-	}
-	var last garbage
-	malformed := json.Unmarshal(data, &last)
-	if malformed == nil && now.Sub(last.Listed).Abs() < day {
-		return last.Listed
-	}
-	names, err := n.named(ctx, manifest)
-	if err != nil {
-		return time.Time{}
-	}
-	keys, err := do(ctx, n, callList, "", func(ctx context.Context, s Shared) ([]string, error) {
-		return s.List(ctx, path.Join(n.Prefix, folder), false)
-	})
-	if err != nil {
-		return time.Time{}
-	}
-	// A node that did not wait for the lock may name other objects.
-	c, err := n.readCurrent(ctx)
-	if err != nil || c.Manifest != manifest {
-		return time.Time{}
-	}
-	next := garbage{now, make(map[string]bool)}
-	stored, err := n.sweep(ctx, keys, names, last, next)
-	if err != nil {
-		return time.Time{}
-	}
-	for name := range names {
-		data := n.copies.object(ctx, name)
-		if data == nil {
-			continue
-		}
-		err = n.storeObject(ctx, name, data, stored)
-		if err != nil {
-			return time.Time{}
-		}
-	}
-	encoded, _ := json.Marshal(next) // which has no field that fails
-	err = n.write(ctx, garbageKey, encoded)
-	if err != nil {
-		return time.Time{}
-	}
-	return now
+// know remembers what a manifest names.
+func (n *Node) know(manifest string, names map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.names = names
+	n.namedBy = manifest
 }
 
-// sweep deletes what was garbage the last time, too, and adds what is to next. It returns the parts that were listed.
-func (n *Node) sweep(ctx context.Context, keys []string, names map[string]bool, last, next garbage) (stored map[string]bool, err error) {
-	stored = make(map[string]bool)
-	for _, key := range keys {
-		part := path.Base(key)
-		stored[part] = true
-		name, _, _ := strings.Cut(part, ".")
-		if names[name] || !partPattern.MatchString(part) {
-			continue
-		}
-		if last.Objects[name[:digits]] {
-			err = n.write(ctx, path.Join(folder, part), nil)
-		} else if len(next.Objects) < maxGarbage {
-			next.Objects[name[:digits]] = true
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return stored, nil
-}
-
-// Store implements [store.Storage]. Storing the manifest commits the generation: see [Node.Settled]. The error matches
-// ErrLost if there is a newer one than was adopted. Other values than objects are not kept.
+// Store implements [store.Storage]. Storing the manifest commits the generation, with all objects that it names: see
+// [Node.Settled]. The error matches ErrLost if there is a newer one than was adopted. Other values than objects are not kept.
 func (n *Node) Store(ctx context.Context, key string, value []byte) error {
 	name := path.Base(key)
-	if name == manifestName {
+	isManifest := name == manifestName
+	if isManifest {
 		name = store.Hash(value)
 	}
 	if !hashPattern.MatchString(name) {
 		return nil
 	}
-	err := n.storeObject(ctx, name, value, nil)
-	if err != nil {
-		return err
-	}
-	// Other nodes wait for the commit, so it does not wait for local copies.
 	n.mu.Lock()
 	n.uncopied[name] = value
 	n.mu.Unlock()
-	if path.Base(key) == manifestName {
-		return n.commit(ctx, name)
+	if isManifest {
+		return n.commit(ctx, name, n.named(name, value))
+	}
+	return nil
+}
+
+// storeNew stores the objects that a commit has and the storage does not have yet.
+func (n *Node) storeNew(ctx context.Context, named map[string]bool) error {
+	n.mu.Lock()
+	objects := maps.Clone(n.uncopied)
+	n.mu.Unlock()
+	for name, data := range objects {
+		if !named[name] {
+			continue
+		}
+		err := n.storeObject(ctx, name, data, nil)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -290,8 +243,8 @@ func (n *Node) adopt(ctx context.Context, c current) {
 		n.copies.store(ctx, path.Join(folder, name), data)
 	}
 	n.copies.setCurrent(ctx, c)
-	names, err := n.named(ctx, c.Manifest)
-	if err == nil {
+	names := n.namesOf(ctx, c.Manifest)
+	if names != nil {
 		n.copies.keep(ctx, names)
 	}
 }

@@ -41,6 +41,7 @@ type fake struct {
 	locks  map[string]time.Time // until when they are held
 	calls  map[string]int       // by operation and kind of key
 	lost   bool                 // something that is named was lost, which is no error
+	others bool                 // keys of other sites may be deleted, too
 }
 
 func newFake(t testing.TB) *fake {
@@ -65,18 +66,43 @@ func (f *fake) at(key string, at time.Time) []byte {
 }
 
 // named returns the keys of the objects that current names, without the part. Under mu.
-func (f *fake) named() map[string]bool {
-	now := time.Now()
-	c := decodeCurrent(f.at("site/current", now))
+func (f *fake) named() map[string]bool { return f.namedBy(f.at("site/current", time.Now())) }
+
+// namedBy returns the keys of the objects that a value of current names. Under mu.
+func (f *fake) namedBy(value []byte) map[string]bool {
+	c := decodeCurrent(value)
 	if c.Generation == 0 {
 		return nil
 	}
 	named := make(map[string]bool)
-	for _, match := range objectPattern.FindAllSubmatch(f.at(objectKey(c.Manifest)+".0", now), -1) {
+	for _, match := range objectPattern.FindAllSubmatch(f.at(objectKey(c.Manifest)+".0", time.Now()), -1) {
 		named[objectKey(string(match[1]))] = true
 	}
 	named[objectKey(c.Manifest)] = true
 	return named
+}
+
+// wasNamed reports whether a generation of the last hour has named an object. One that a rival has
+// overwritten, which has the same time, is lost as a whole. Under mu.
+func (f *fake) wasNamed(key string) bool {
+	versions := f.keys["site/current"]
+	hourAgo := time.Now().Add(-time.Hour)
+	var later current
+	isOverwritten := false
+	for i := len(versions) - 1; i >= 0; i-- {
+		c := decodeCurrent(versions[i].data)
+		if c.compare(later) != 0 { // else it was written again
+			isOverwritten = later.Generation > 0 && !later.At.After(c.At)
+		}
+		if !isOverwritten && f.namedBy(versions[i].data)[key] {
+			return true
+		}
+		if versions[i].at.Before(hourAgo) {
+			return false
+		}
+		later = c
+	}
+	return false
 }
 
 // lose loses all.
@@ -176,10 +202,10 @@ func (c *client) Load(ctx context.Context, key string) (data []byte, err error) 
 
 func (c *client) Delete(ctx context.Context, key string) error {
 	return c.call(ctx, "delete", key, func(time.Time) {
-		if name, _, _ := strings.Cut(key, "."); c.named()[name] {
-			c.t.Errorf("%s is deleted, which current names", key)
+		if name, _, _ := strings.Cut(key, "."); !c.lost && c.wasNamed(name) {
+			c.t.Errorf("%s is deleted, which a generation of the last hour names", key)
 		}
-		if c.change(key, nil); !strings.HasPrefix(key, "site/") {
+		if c.change(key, nil); !strings.HasPrefix(key, "site/") && !c.others {
 			c.t.Errorf("%s is deleted", key)
 		}
 	})
