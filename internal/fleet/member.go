@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Format is that of stored values: it is a part of the names in [MemberOptions], so that processes with another one share
@@ -47,7 +48,10 @@ type Member struct {
 	*Node               // of the records and documents
 	Queue *Node         // of the announcements, which are one value, whatever the settings are
 	last  *persist.File // prefix of the records by the settings that came last
-	nodes []*Node       // all of these
+	nodes []*Node       // all of these, and that of register
+
+	former   atomic.Pointer[string] // prefix of the records with which the site began here
+	register register
 
 	views *views
 
@@ -112,7 +116,9 @@ func NewMember(o MemberOptions) *Member {
 	m.Queue = value("announce/" + o.Site)
 	latest := value("latest/" + o.Site)
 	m.last = persist.NewFile(latest, valueKey)
-	m.nodes = []*Node{m.Node, m.Queue, latest}
+	used := value("groups/" + o.Site)
+	m.register = register{turn: wait.NewSlots(1), file: persist.NewFile(used, valueKey), now: o.Now, removed: make(map[string]bool)}
+	m.nodes = []*Node{m.Node, m.Queue, latest, used}
 	return m
 }
 
@@ -137,6 +143,7 @@ func (m *Member) Inherited(ctx context.Context) *store.Generation {
 	err := m.last.Load(ctx, func(prefix []byte) { o.Prefix = string(prefix) })
 	if err == nil {
 		storages = append(storages, New(o))
+		m.former.Store(&o.Prefix)
 	}
 	storages = append(storages, m.copies)
 	if m.o.Before != nil {
@@ -163,6 +170,7 @@ func (m *Member) Poll(ctx context.Context) error {
 	for _, n := range m.nodes {
 		n.Collect(ctx)
 	}
+	m.keepRegister(ctx)
 	return nil
 }
 

@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+)
+
+const (
+	groupA = "sitemap/example.com-00000000000000aa"
+	groupB = "sitemap/example.com-00000000000000bb"
+	groupC = "sitemap/example.com-00000000000000cc"
+)
+
+func TestDecodeGroups(t *testing.T) {
+	for name, test := range map[string]struct {
+		data string
+		want map[string]time.Duration
+	}{
+		"nothing":       {"", nil},
+		"another site":  {`{"site":"other","clock":9,"used":{"` + groupA + `":1}}`, nil},
+		"another value": {`{"version":1,"generation":9}`, nil},
+		"used":          {`{"site":"site","clock":9,"used":{"` + groupA + `":1}}`, map[string]time.Duration{groupA: 1}},
+		"other keys":    {`{"site":"site","clock":9,"used":{"certificates":1,"sitemap/":1,"sitemap/announce/example.com-00000000000000aa":1}}`, nil},
+		"in the future": {`{"site":"site","clock":9,"used":{"` + groupA + `":10}}`, nil},
+	} {
+		if got := decodeGroups([]byte(test.data), "site").Used; !maps.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+	g := groups{Clock: 40 * day, Used: map[string]time.Duration{groupA: 10 * day, groupB: 10*day + 1}}
+	if got := g.unused(); !slices.Equal(got, []string{groupA}) {
+		t.Errorf("unused: %q", got)
+	}
+}
+
+// memberOf returns a process of a site by some settings, and its storage.
+func memberOf(f *fake, group string) *Member {
+	m := NewMember(MemberOptions{Site: "site", Group: strings.TrimPrefix(group, "sitemap/"), Interval: time.Hour, Prefix: "any", Now: time.Now})
+	m.Configure(folderList{&client{fake: f}}, 0)
+	return m
+}
+
+// refresh commits a change, as a process does each hour.
+func (m *Member) refresh(t *testing.T, content string) {
+	t.Helper()
+	_ = m.Poll(t.Context())
+	follow(t, m.Node)
+	_, err := m.Commit(t.Context(), persist.Commit{Next: time.Hour}, func() error { return commit(m.Node, "kept", content) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Poll(t.Context())
+}
+
+// below returns the keys below a prefix.
+func (f *fake) below(prefix string) []string {
+	return slices.DeleteFunc(f.stored(), func(key string) bool { return !strings.HasPrefix(key, prefix+"/") })
+}
+
+// TestGroups: the keys of settings that no node has used for thirty days are deleted, also where the storage lists nothing
+// and processes are restarted daily. Those that a node uses are not.
+func TestGroups(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a month of refreshes")
+	}
+	for name, test := range map[string]struct {
+		isUsed bool
+		others bool // nodes of two other groups run
+		want   bool // keys of group B are left
+	}{"left": {false, false, false}, "used": {true, false, true}, "left by one of three": {false, true, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t)
+				f.others = true
+				b := memberOf(f, groupB)
+				b.refresh(t, "by b")
+				a, c := memberOf(f, groupA), memberOf(f, groupC)
+				_ = a.Inherited(t.Context())
+				hours := func(n int) {
+					for hour := range n {
+						if hour%24 == 23 { // a deployment
+							a = memberOf(f, groupA)
+						}
+						time.Sleep(time.Hour)
+						a.refresh(t, time.Now().String())
+						if test.isUsed {
+							b.refresh(t, time.Now().String())
+						}
+						if test.others {
+							c.refresh(t, time.Now().String())
+						}
+					}
+				}
+				hours(29 * 24)
+				if len(f.below(groupB)) == 0 {
+					t.Fatal("deleted too early")
+				}
+				hours(4 * 24)
+				if got := f.below(groupB); len(got) > 0 != test.want {
+					t.Errorf("left: %q", got)
+				}
+				if got := f.below(groupA); len(got) < 4 {
+					t.Errorf("of the settings that are used: %q", got)
+				}
+				back := memberOf(f, groupB)
+				back.refresh(t, "again")
+				hours(48)
+				if got := f.below(groupB); len(got) < 4 {
+					t.Errorf("of settings that came back: %q", got)
+				}
+			})
+		})
+	}
+}
