@@ -58,6 +58,7 @@ var families = []struct {
 	{"freshness", (*bench).freshnessRows},
 	{"year", (*bench).yearRows},
 	{"docs", (*bench).docRows},
+	{"garbage", (*bench).garbageRows},
 }
 
 func main() {
@@ -79,7 +80,7 @@ func main() {
 	flag.StringVar(&b.docs, "docs", "", "folders of documentation, for docs, separated by commas; by default, what /usr/share/doc/*/html has")
 	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts,freshness,year,docs")
+	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts,freshness,year,docs,garbage")
 	flag.Parse()
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {
