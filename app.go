@@ -51,12 +51,13 @@ var (
 //		sitemap {
 //			state /var/lib/caddy/sitemap
 //			storage caddy
+//			remember_hosts 200
 //		}
 //	}
 //
 // In JSON:
 //
-//	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap", "storage": "caddy"}}}
+//	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap", "storage": "caddy", "remember_hosts": 200}}}
 //
 // Another storage than Caddy's is named as in Caddy's own option:
 //
@@ -85,6 +86,11 @@ type App struct {
 	// fragment of what the others list; then it begins as if it were alone. Default: 10m.
 	FleetPatience caddy.Duration `json:"fleet_patience,omitempty"`
 
+	// How many hosts that only visitors named are remembered, 1 to 1000: those that are requested most and list pages.
+	// After a restart, their sites are refreshed as if they were requested. Only names are kept, in the state folder.
+	// Default: none.
+	RememberHosts int `json:"remember_hosts,omitempty"`
+
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time
@@ -105,6 +111,8 @@ type App struct {
 	scheduled bool                 // refreshes have started
 	full      time.Time            // when there was last no room for a site
 	refused   int                  // sites for which there was no room
+
+	remembered *rememberedHosts // nil: the App has not started, or nothing is kept on disk
 
 	started chan struct{} // closed when the handlers' mounts are known
 	running context.Context
@@ -160,6 +168,12 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	if err := checkPatience(a.FleetPatience); err != nil {
 		return err
 	}
+	if err := checkRememberHosts(a.RememberHosts); err != nil {
+		return err
+	}
+	if a.RememberHosts > 0 && a.folder == "" {
+		a.logger.Warn("'remember_hosts' has no effect: nothing is kept on disk: set 'state' of the sitemap app to a folder")
+	}
 	if a.State == "" && a.folder == "" {
 		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: set 'state' of the sitemap app, or XDG_DATA_HOME")
 	}
@@ -192,6 +206,7 @@ func (a *App) Start() error {
 	}
 	a.mu.Unlock()
 	a.readLogs()
+	a.startRemembering()
 	return nil
 }
 
@@ -228,14 +243,22 @@ func (a *App) takeOver() {
 		return true
 	})
 	for _, st := range found {
-		i := slices.IndexFunc(a.handlers, func(h *Handler) bool {
-			isSame := h.settings.base == "" && h.listener == st.listener && h.settings.path == st.path
-			return isSame && st.onDemand == !h.names(st.id) && h.mounts.matchesHost(st.id.host, st.id.prefix)
-		})
-		if i >= 0 {
-			_, _ = a.site(siteID{a.handlers[i], st.id}) // it is dropped if there is no room
+		if h := a.handlerOf(st.hostKey(), st.onDemand); h != nil {
+			_, _ = a.site(siteID{h, st.id}) // it is dropped if there is no room
 		}
 	}
+}
+
+// handlerOf returns the handler that serves the site with a key now, on demand or not as before; nil: none does.
+func (a *App) handlerOf(key hostKey, onDemand bool) *Handler {
+	i := slices.IndexFunc(a.handlers, func(h *Handler) bool {
+		isSame := h.settings.base == "" && h.listener == key.listener && h.settings.path == key.path
+		return isSame && onDemand == !h.names(key.address) && h.mounts.matchesHost(key.host, key.prefix)
+	})
+	if i < 0 {
+		return nil
+	}
+	return a.handlers[i]
 }
 
 // Stop ends all refreshes and waits for them.
@@ -257,6 +280,9 @@ func (a *App) Cleanup() error {
 	a.dropped.Do(func() { // they still serve late requests
 		for _, s := range a.sites {
 			s.drop()
+		}
+		if a.remembered != nil {
+			_, _ = rememberedPool.Delete(a.folder)
 		}
 	})
 	return nil

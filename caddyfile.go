@@ -129,6 +129,7 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "changefreq", Hint: inRule},
 		{Name: "priority", Hint: inRule},
 		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
+		{Name: "remember_hosts", Hint: "it is for all sites: write 'sitemap { remember_hosts <n> }' into the global options"},
 		{Name: "storage", Hint: "it is for all sites: write 'sitemap { storage caddy }' into the global options"},
 		{Name: "fleet_patience", Hint: "it is for all sites: write 'sitemap { fleet_patience 10m }' into the global options"},
 	}
@@ -220,6 +221,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 		{Name: "state", Usage: "<folder>|off", To: &app.State},
 		{Name: "storage", To: app.unmarshalStorage},
 		{Name: "fleet_patience", Usage: "<duration such as 10m>", To: &app.FleetPatience},
+		{Name: "remember_hosts", Usage: "<n>", To: &app.RememberHosts},
 	}
 	for _, o := range new(Handler).options(nil) {
 		hint := "it is an option of a site: write it into the sitemap of its block"
@@ -232,7 +234,10 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 		if _, err := stateFolder(app.State, nil); err != nil {
 			return err
 		}
-		return checkPatience(app.FleetPatience)
+		if err := checkPatience(app.FleetPatience); err != nil {
+			return err
+		}
+		return checkRememberHosts(app.RememberHosts)
 	})
 	if err != nil {
 		return nil, err
@@ -240,7 +245,8 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	if earlier != nil {
 		return nil, line.Err("sitemap given twice: write its options into one block")
 	}
-	if app.State == "" && app.StorageRaw == nil && app.FleetPatience == 0 {
+	isEmpty := app.State == "" && app.StorageRaw == nil && app.FleetPatience == 0 && app.RememberHosts == 0
+	if isEmpty {
 		return nil, line.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
 	}
 	return httpcaddyfile.App{Name: "sitemap", Value: caddyconfig.JSON(app, nil)}, nil

@@ -181,7 +181,7 @@ func (s *site) readFormer(ctx context.Context, records *persist.Records, prefix 
 }
 
 func (s *site) warnOfFormer(name string, err error) {
-	s.logger.Once(zap.WarnLevel, "former "+name, "cannot read the records of a former site: if it is this one under another name, dates are lost", s.stateFields(err)...)
+	s.logger.Once(zap.WarnLevel, "former "+name, "cannot read the records of a former site: if it is this one under another name, dates are lost", s.app.stateFields(err)...)
 }
 
 // former returns the site as one that another one may have been; nil: it has no records, or they are not known yet.

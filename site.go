@@ -323,6 +323,7 @@ func (s *site) drop() {
 func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if s.onDemand {
 		s.requested.Store(s.app.now().UnixNano())
+		s.state.visits.Add(1)
 		s.schedule.Notify()
 	}
 	if snapshot := s.published().snapshot; snapshot != nil {

@@ -44,6 +44,7 @@ type siteState struct {
 	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
 	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
+	visits    atomic.Int64                // requests for a site on demand: see App.keepHosts
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
 
 	key      string
@@ -161,7 +162,7 @@ func (st *siteState) Destruct() error {
 func (s *site) logState(kind string, err error) {
 	member := s.state.fleet
 	if member == nil {
-		s.logger.While(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", s.stateFields(err)...)
+		s.logger.While(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", s.app.stateFields(err)...)
 		return
 	}
 	if err != nil && member.IsDown() { // which polls log until it is over
@@ -172,9 +173,9 @@ func (s *site) logState(kind string, err error) {
 }
 
 // stateFields are what a warning says of a state folder that cannot be read or written.
-func (s *site) stateFields(err error) []zap.Field {
+func (a *App) stateFields(err error) []zap.Field {
 	return []zap.Field{
-		zap.String("folder", s.app.folder),
+		zap.String("folder", a.folder),
 		zap.Error(withoutFile(err)),
 		zap.Int("uid", os.Getuid()),
 		zap.String("remedy", stateRemedy(err)),

@@ -85,6 +85,15 @@ func (c *Child) Kill() {
 	})
 }
 
+// Stop ends the process as a service manager does, and waits for its end.
+func (c *Child) Stop() (err error) {
+	c.once.Do(func() {
+		_ = c.stdin.Close() // see runChild
+		err = c.cmd.Wait()
+	})
+	return err
+}
+
 // Output kills the process, and returns what it has written.
 func (c *Child) Output() string {
 	c.Kill()

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"time"
 
@@ -69,6 +70,21 @@ func (f *File) Save(ctx context.Context, encode func() ([]byte, error)) error {
 		f.unsure = false
 		f.saved = digest
 		return nil
+	})
+}
+
+// Delete deletes what is stored, if anything is.
+func (f *File) Delete(ctx context.Context) error {
+	if f.storage == nil {
+		return nil
+	}
+	return f.call(ctx, func(ctx context.Context) error {
+		f.unsure = true // whatever is saved next is to be stored
+		err := f.storage.Delete(ctx, f.key)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
 	})
 }
 

@@ -1,0 +1,140 @@
+package sitemap
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+)
+
+// hostNamed is the key of a host of one handler.
+func hostNamed(host string) hostKey {
+	return hostKey{address{scheme: "https", host: host}, address{scheme: "https"}, "/sitemap.xml"}
+}
+
+// TestDemand: requests count half after a week, whatever the clock does.
+func TestDemand(t *testing.T) {
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	d := hostDemand{}.and(8, begun)
+	for after, want := range map[time.Duration]float64{0: 8, demandHalves: 4, 2 * demandHalves: 2, -time.Hour: 8, 1e6 * time.Hour: 0} {
+		if got := d.at(begun.Add(after)); math.Abs(got-want) > 1e-9 {
+			t.Errorf("after %s, 8 requests count as %v, want %v", after, got, want)
+		}
+	}
+	d = d.and(1, begun.Add(demandHalves))
+	if d.requests != 5 || !d.last.Equal(begun.Add(demandHalves)) {
+		t.Errorf("with one more a week later: got %+v, want 5", d)
+	}
+	if again := d.and(0, begun.Add(time.Hour)); again != d {
+		t.Errorf("without one: got %+v, want %+v", again, d)
+	}
+}
+
+// TestHostDemands is what a look at the sites on demand makes of the hosts that were known.
+func TestHostDemands(t *testing.T) {
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	day := 24 * time.Hour
+	const n = 2
+	for name, test := range map[string]struct {
+		known hostDemands
+		live  map[hostKey]liveHost
+		want  string // the hosts to remember
+		after int    // how many are known then
+	}{
+		"nothing": {nil, nil, "[]", 0},
+		"the most requested first": {nil, map[hostKey]liveHost{
+			hostNamed("a"): {1, now, listsPages}, hostNamed("b"): {3, now, listsPages}, hostNamed("c"): {2, now, listsPages},
+		}, "[https://b https://c]", 3},
+		"as often": {nil, map[hostKey]liveHost{
+			hostNamed("c"): {1, now, listsPages}, hostNamed("b"): {1, now, listsPages}, hostNamed("a"): {1, now.Add(-time.Second), listsPages},
+		}, "[https://b https://c]", 3},
+		"made up": {nil, map[hostKey]liveHost{
+			hostNamed("a"): {100, now, listsNone}, hostNamed("b"): {50, now, mayList},
+		}, "[]", 2},
+		"never requested":   {nil, map[hostKey]liveHost{hostNamed("a"): {0, now, listsPages}}, "[]", 1},
+		"lists nothing now": {hostDemands{hostNamed("a"): {9, now, true}}, map[hostKey]liveHost{hostNamed("a"): {1, now, listsNone}}, "[]", 1},
+		"may still list":    {hostDemands{hostNamed("a"): {9, now, true}}, map[hostKey]liveHost{hostNamed("a"): {0, now, mayList}}, "[https://a]", 1},
+		"gave way":          {hostDemands{hostNamed("a"): {9, now, true}, hostNamed("b"): {9, now, false}}, nil, "[https://a]", 1},
+		"just remembered":   {hostDemands{hostNamed("a"): {9, now.Add(-30*day + 1), true}}, nil, "[https://a]", 1},
+		"30 days ago":       {hostDemands{hostNamed("a"): {9, now.Add(-30 * day), true}}, nil, "[]", 0},
+		"30 days ago, and there": {hostDemands{hostNamed("a"): {9, now.Add(-30 * day), true}},
+			map[hostKey]liveHost{hostNamed("a"): {0, now, listsPages}}, "[]", 1},
+		"long ago": {hostDemands{hostNamed("a"): {9, now.Add(-14 * day), true}, hostNamed("b"): {3, now, true}, hostNamed("c"): {4, now.Add(-7 * day), true}},
+			nil, "[https://b https://a]", 3},
+	} {
+		got := test.known.after(test.live, now)
+		if keys := fmt.Sprint(got.most(n, now)); keys != test.want || len(got) != test.after {
+			t.Errorf("%s: got %s of %d, want %s of %d", name, keys, len(got), test.want, test.after)
+		}
+	}
+}
+
+// TestStoredHosts: what is stored is read as it was, without what makes no sense.
+func TestStoredHosts(t *testing.T) {
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	all := hostDemands{
+		hostNamed("a.example"): {1.25, now, true},
+		{address{"http", "[2001:db8::1]", "8080", "/my%20docs"}, address{scheme: "http", port: "8080"}, "/docs/pages.xml"}: {7, now.Add(-time.Hour), true},
+	}
+	encoded, err := all.encode(all.most(10, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeHosts(encoded)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(all) {
+		t.Errorf("got %v, %v, want %v: %s", got, err, all, encoded)
+	}
+	for name, data := range map[string]string{
+		"empty": ``, "cut off": string(encoded[:len(encoded)/2]), "another type": `[]`, "a number of hosts": `{"hosts":3}`,
+	} {
+		if got, err := decodeHosts([]byte(data)); err == nil {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	malformed := `{"hosts":[{"site":"a.example","listener":"https:"},{"site":"https://","listener":"https:"},
+		{"site":"https://a.example","listener":"https"},{"site":"https://a.example","listener":"https:","requests":-1}]}`
+	if got, err := decodeHosts([]byte(malformed)); err != nil || len(got) != 0 {
+		t.Errorf("malformed: got %v, %v", got, err)
+	}
+	var many strings.Builder
+	for i := range 3 * maxOnDemandSites {
+		fmt.Fprintf(&many, `,{"site":"https://%d.example","listener":"https:","requests":1}`, i)
+	}
+	if got, err := decodeHosts([]byte(`{"hosts":[` + many.String()[1:] + `]}`)); err != nil || len(got) != maxOnDemandSites {
+		t.Errorf("too many: got %d, %v", len(got), err)
+	}
+}
+
+// TestListing is what a site's last refresh tells of whether it lists pages.
+func TestListing(t *testing.T) {
+	for name, test := range map[string]struct {
+		pages  int
+		last   *report.Report
+		probed *probeResult
+		want   listingState
+	}{
+		"no refresh":              {0, nil, nil, mayList},
+		"pages":                   {3, &report.Report{Result: outcome.Unchanged}, nil, listsPages},
+		"pages of long ago":       {3, &report.Report{Result: outcome.Failed}, nil, listsPages},
+		"failed":                  {0, &report.Report{Result: outcome.Failed}, nil, mayList},
+		"none":                    {0, &report.Report{Result: outcome.Empty}, new(probeResult), listsNone},
+		"pending":                 {0, &report.Report{Result: outcome.Empty, Pending: 1}, new(probeResult), mayList},
+		"not found":               {0, &report.Report{Result: outcome.Empty}, &probeResult{blocked: reasonAbsent, status: 404}, listsNone},
+		"not yet":                 {0, &report.Report{Result: outcome.Empty}, &probeResult{blocked: reasonAbsent, status: 502}, mayList},
+		"robots.txt not readable": {0, &report.Report{Result: outcome.Empty}, &probeResult{robots: robotsRules{closed: true}}, mayList},
+	} {
+		s, _ := reportSite(t)
+		if test.pages > 0 {
+			s.serve(listing(test.pages))
+		}
+		s.published().report = test.last
+		s.probed.Store(test.probed)
+		if got := s.listing(); got != test.want {
+			t.Errorf("%s: got %d, want %d", name, got, test.want)
+		}
+	}
+}
