@@ -19,6 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
 func init() {
@@ -99,39 +100,19 @@ const (
 	namedByVisitors      = "visitors"
 )
 
-// sitesStatus is the response to a request for sites.
-type sitesStatus struct {
-	Sites []siteStatus `json:"sites"`
-}
-
 // trouble is why a command has failed that has shown these sites, in response to a request with a method: a refresh
-// failed, or a site lists no page. A site that only visitors name may be one of a made-up host: it does not count
-// where another such site lists pages.
+// failed, or a site lists no page.
 func (all sitesStatus) trouble(method string) error {
-	mayBeMadeUp := slices.ContainsFunc(all.Sites, func(st siteStatus) bool {
-		return st.NamedBy == namedByVisitors && st.Pages > 0
-	})
-	var failed, heldBack bool
+	failed := all.Summary.Attention[refreshFailed] > 0
+	held := all.Summary.Attention[heldBack] > 0
 	var names []string
 	for _, st := range all.Sites {
-		var result outcome.Result
-		if st.LastRefresh != nil {
-			result = st.LastRefresh.Result
-		}
-		switch result {
-		case outcome.HeldBack:
-			heldBack = true
-		case outcome.Failed:
-			failed = true
+		if st.Attention == refreshFailed || st.Attention == listsNothing {
 			names = append(names, st.Site)
-		case outcome.Empty:
-			if st.NamedBy != namedByVisitors || !mayBeMadeUp {
-				names = append(names, st.Site)
-			}
 		}
 	}
 	demanded := method == http.MethodPost
-	if demanded && (failed || heldBack) {
+	if demanded && (failed || held) {
 		return errors.New("a refresh failed or is held back; pages that were listed stay listed")
 	}
 	if len(names) == 0 {
@@ -175,21 +156,24 @@ func sites(r *http.Request, a *App, query url.Values) (any, error) {
 		}
 	}
 	err = refreshes.Wait()
-	all := sitesStatus{Sites: []siteStatus{}}
+	all := make([]siteStatus, 0, len(wanted))
 	for _, s := range wanted {
 		st := s.status()
 		if w, hasRefetch := refetches[s]; hasRefetch {
 			st.Fetching = s.refetching(r.Context(), w)
 		}
-		all.Sites = append(all.Sites, st)
+		all = append(all, st)
 	}
-	return all, err
+	return summarize(all), err
 }
 
-// sitesOf are the sites with a URL, or with a URL of their sitemap; "": all.
+// sitesOf are the sites with a URL, or with a URL of their sitemap, or those that a pattern matches; "": all.
 func (a *App) sitesOf(url string) ([]*site, error) {
 	if url == "" {
 		return a.allSites(), nil
+	}
+	if isSitePattern(url) {
+		return a.sitesMatching(url)
 	}
 	found, path, err := a.sitesAt(url)
 	if err != nil {
@@ -199,7 +183,17 @@ func (a *App) sitesOf(url string) ([]*site, error) {
 		return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
 	})
 	if len(found) == 0 {
-		return nil, a.noSite()
+		return nil, a.noSite(url)
+	}
+	return found, nil
+}
+
+// sitesMatching are the sites that a pattern matches.
+func (a *App) sitesMatching(pattern string) ([]*site, error) {
+	matches := compileSitePattern(pattern)
+	found := slices.DeleteFunc(a.allSites(), func(s *site) bool { return !matches(s) })
+	if len(found) == 0 {
+		return nil, a.noSite(pattern)
 	}
 	return found, nil
 }
@@ -217,14 +211,22 @@ func (a *App) sitesAt(raw string) (found []*site, path string, err error) {
 	return found, u.Path, nil
 }
 
-// noSite is the error of a URL that no sitemap covers.
-func (a *App) noSite() error {
+// noSite is the error of a URL that no sitemap covers, or of a pattern that no site matches. It names the closest sites.
+func (a *App) noSite(wanted string) error {
 	var urls []string
 	for _, s := range a.allSites() {
 		urls = append(urls, s.url()+"/")
 	}
-	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no sitemap covers this URL; there are %d sites: %s",
-		len(urls), strings.Join(urls[:min(len(urls), maxNames)], ", "))}
+	problem := "no sitemap covers this URL"
+	if isSitePattern(wanted) {
+		problem = fmt.Sprintf("no site matches '%s'", terminal.Clip(wanted))
+	}
+	named := fmt.Sprintf("there are %d sites", len(urls))
+	if len(urls) > maxNames {
+		named += ", the closest are"
+		urls = closest(wanted, urls)[:maxNames]
+	}
+	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("%s; %s: %s", problem, named, strings.Join(urls, ", "))}
 }
 
 // siteStatus is what the admin API shows of a site.
@@ -233,6 +235,8 @@ type siteStatus struct {
 	Sitemap  string `json:"sitemap"`             // the URL of the sitemap, or index
 	NamedBy  string `json:"named_by"`            // configuration or visitors
 	ServedBy string `json:"served_by,omitempty"` // the site whose documents stand for this one's
+
+	Attention attention `json:"attention"` // what an operator is to look at
 
 	// What is served.
 	Pages  int       `json:"pages"`

@@ -203,7 +203,7 @@ func TestTroubles(t *testing.T) {
 		{"named by visitors, and no other", []siteStatus{site("http://a", ours, outcome.Published, 1), site("http://b", visitors, outcome.Empty, 0)},
 			"the last refresh failed, or no page is listed: http://b", "no page is listed: http://b"},
 	} {
-		all := sitesStatus{test.sites}
+		all := summarize(slices.Clone(test.sites))
 		for method, want := range map[string]string{http.MethodGet: test.status, http.MethodPost: test.refreshing} {
 			got := ""
 			if err := all.trouble(method); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -19,14 +20,16 @@ import (
 func adminCommands() []*cobra.Command {
 	return []*cobra.Command{
 		adminCommand(http.MethodGet, "/sitemap/sites", ", or if the last refresh of a site failed or\nlists no page", &cobra.Command{
-			Use:   "status [--site URL]",
+			Use:   "status [--site URL|PATTERN]",
 			Short: "Shows the sitemaps of the running server",
 			Long: `
 Shows for each site what its sitemap lists and since when, what its sources name,
-what is left out and why, the last refresh, and who requested its documents.`,
+what is left out and why, the last refresh, and who requested its documents. Sites
+that need attention come first. Of more than 20 sites, only these are shown, unless
+--site names some.`,
 		}),
 		adminCommand(http.MethodPost, "/sitemap/refresh", ", or if a refresh failed, lists no page or is\nheld back", &cobra.Command{
-			Use:   "refresh [--site URL] [--fetch [URL...]]",
+			Use:   "refresh [--site URL|PATTERN] [--fetch [URL...]]",
 			Short: "Refreshes the sitemaps of the running server now",
 			Long: `
 Refreshes the sitemaps, publishes changes that were held back, and shows the status.
@@ -65,7 +68,7 @@ reached or returns an error` + failsIf + "."
 	explains := strings.HasSuffix(path, "/explain")
 	refreshes := method == http.MethodPost
 	if !explains {
-		flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap (default: all sites)")
+		flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap, or a pattern such as '*.example.com' (default: all sites)")
 	}
 	if refreshes {
 		flags.BoolVar(&fetches, "fetch", false, "Fetch all pages again, or those of the URLs that are given as arguments")
@@ -104,7 +107,17 @@ reached or returns an error` + failsIf + "."
 		if err != nil {
 			return exit(cmd, exitErrors, fmt.Errorf("finding the admin address: %w", err))
 		}
-		all, err := requestAdmin(cmd, *asJSON, at, method, path+"?"+query.Encode())
+		show := showAll
+		if site == "" {
+			show = showTrouble
+		}
+		if *asJSON {
+			show = showJSON
+		}
+		if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
+			show = showNothing
+		}
+		all, err := requestAdmin(cmd, show, at, method, path+"?"+query.Encode())
 		if err == nil {
 			err = all.trouble(method)
 		}
@@ -116,9 +129,19 @@ reached or returns an error` + failsIf + "."
 	return cmd
 }
 
+// shown says how the response of the admin API is printed.
+type shown uint8
+
+const (
+	showAll     shown = iota
+	showTrouble       // of many sites, those that need attention
+	showJSON          // as it is
+	showNothing
+)
+
 // requestAdmin makes a request to the admin API of a running server, prints the response, and returns the sites that
-// it shows; an explanation shows none.
-func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) (all sitesStatus, err error) {
+// it has; an explanation has none.
+func requestAdmin(cmd *cobra.Command, show shown, address, method, uri string) (all sitesStatus, err error) {
 	resp, err := caddycmd.AdminAPIRequest(address, method, uri, nil, nil)
 	if err != nil {
 		return all, adminError(err)
@@ -131,15 +154,69 @@ func requestAdmin(cmd *cobra.Command, asJSON bool, address, method, uri string) 
 	if err != nil {
 		return all, fmt.Errorf("reading the response: %w", err)
 	}
-	quiet, _ := cmd.Flags().GetBool("quiet")
-	if quiet {
+	switch {
+	case show == showNothing:
 		return all, nil
-	}
-	if asJSON {
+	case show == showJSON:
 		_, err = cmd.OutOrStdout().Write(body)
 		return all, err
+	case all.Sites == nil:
+		return all, terminal.PrintJSON(cmd.OutOrStdout(), body)
 	}
-	return all, terminal.PrintJSON(cmd.OutOrStdout(), body)
+	return all, printSites(cmd.OutOrStdout(), show, all, body)
+}
+
+// maxShown is how many sites are shown where nobody asked for some of them.
+const maxShown = 20
+
+// printSites prints a response that has sites: of several, with a summary.
+func printSites(w io.Writer, show shown, all sitesStatus, body []byte) error {
+	var raw struct { // with all that the server says of a site
+		Sites []json.RawMessage `json:"sites"`
+	}
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return err
+	}
+	if len(raw.Sites) > 1 {
+		_, _ = fmt.Fprintln(w, all.Summary)
+	}
+	hidden := ""
+	if show == showTrouble && len(raw.Sites) > maxShown {
+		n := min(all.inTrouble(), maxShown)
+		hidden = all.after(n)
+		raw.Sites = raw.Sites[:n]
+	}
+	if len(raw.Sites) > 0 {
+		encoded, err := json.Marshal(raw)
+		if err == nil {
+			err = terminal.PrintJSON(w, encoded)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if hidden != "" {
+		_, _ = fmt.Fprintf(w, "not shown: %s; --site shows one site by its URL, or those that match a pattern, and --json shows all\n", hidden)
+	}
+	return nil
+}
+
+// inTrouble counts the sites that need attention, which are the first ones.
+func (all sitesStatus) inTrouble() int {
+	n := slices.IndexFunc(all.Sites, func(st siteStatus) bool { return !st.Attention.isNeeded() })
+	if n < 0 {
+		return len(all.Sites)
+	}
+	return n
+}
+
+// after counts the sites from the n-th on, in words, by what they need; "": there are none.
+func (all sitesStatus) after(n int) string {
+	rest := sitesSummary{Attention: make(map[attention]int)}
+	for _, st := range all.Sites[n:] {
+		rest.Attention[st.Attention]++
+	}
+	return rest.levels()
 }
 
 // adminError is the error of a request to the admin API, in the API's own words where it responded.

@@ -92,7 +92,7 @@ func (a *App) covering(rawURL string) (of *site, path string, err error) {
 		}
 	}
 	if of == nil {
-		return nil, "", a.noSite()
+		return nil, "", a.noSite(rawURL)
 	}
 	return of, path, nil
 }

@@ -110,6 +110,7 @@ type status struct {
 			Pages  int
 		}
 	} `json:"last_refresh"`
+	Watched []struct{ State string }
 	Readers []struct {
 		Crawler, Document, Result string
 		Times                     int
