@@ -42,7 +42,7 @@ func (*adminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "GET /sitemap/sites", Handler: adminHandler(sites, "site")},
 		{Pattern: "POST /sitemap/refresh", Handler: adminHandler(sites, "site", repeatable)},
-		{Pattern: "GET /sitemap/explain", Handler: adminHandler(explain, "url")},
+		{Pattern: "GET /sitemap/explain", Handler: adminHandler(explain, "url", "site")},
 	}
 }
 
@@ -81,11 +81,16 @@ func adminHandler(respond func(r *http.Request, a *App, query url.Values) (any, 
 
 // allowed says which parameters a query may have.
 func allowed(parameters []string) string {
-	text := fmt.Sprintf("only one '%s'", parameters[0])
-	if slices.Contains(parameters, repeatable) {
-		text += fmt.Sprintf(" and any number of '%s'", repeatable)
+	var all []string
+	for _, name := range parameters {
+		number := "only one"
+		if name == repeatable {
+			number = "any number of"
+		}
+		all = append(all, fmt.Sprintf("%s '%s'", number, name))
 	}
-	if len(parameters) > 1 {
+	text := strings.Join(all, " and ")
+	if len(all) > 1 {
 		return text + " are allowed"
 	}
 	return text + " is allowed"

@@ -41,11 +41,12 @@ end before all are fetched: 'pages left' says how many are not. A changed text c
 once another fetch, a minute later, confirms it: 'pages to confirm' says of how many.`,
 		}),
 		adminCommand(http.MethodGet, "/sitemap/explain", "", &cobra.Command{
-			Use:   "explain URL",
+			Use:   "explain URL | --site URL|PATTERN PATH",
 			Short: "Explains why the running server lists a page, or why not",
 			Long: `
 Shows whether a page is listed and in which document, or why it is not and what to
-do. The page is fetched once, as an anonymous visitor.`,
+do. The page is fetched once, as an anonymous visitor. With --site, the page of a path
+is explained on each site that matches, 20 at most.`,
 		}),
 	}
 }
@@ -67,9 +68,7 @@ reached or returns an error` + failsIf + "."
 	flags := cmd.Flags()
 	explains := strings.HasSuffix(path, "/explain")
 	refreshes := method == http.MethodPost
-	if !explains {
-		flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap, or a pattern such as '*.example.com' (default: all sites)")
-	}
+	flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap, or a pattern such as '*.example.com' (default: all sites)")
 	if refreshes {
 		flags.BoolVar(&fetches, "fetch", false, "Fetch all pages again, or those of the URLs that are given as arguments")
 	}
@@ -79,7 +78,7 @@ reached or returns an error` + failsIf + "."
 	asJSON := flags.Bool("json", false, "Print the response of the admin API as it is")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if explains && len(args) != 1 {
-			return fail(cmd, errors.New("exactly one argument is required: the URL of a page"))
+			return fail(cmd, errors.New("exactly one argument is required: the URL of a page, or its path with --site"))
 		}
 		if refreshes && !fetches && len(args) > 0 {
 			return fail(cmd, fmt.Errorf("unexpected argument '%s': use --site for one site, or --fetch to fetch pages again", args[0]))

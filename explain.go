@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/follow"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
@@ -97,29 +99,81 @@ func (a *App) covering(rawURL string) (of *site, path string, err error) {
 	return of, path, nil
 }
 
-// explain tells why a URL is listed or is not. It fetches the page, and changes nothing.
+// explain tells why a URL is listed or is not; with a site or pattern in the query, why a path is on each of these sites. It
+// fetches the page, and changes nothing.
 func explain(r *http.Request, a *App, query url.Values) (any, error) {
+	if query.Has("site") {
+		return a.explainOn(r.Context(), query.Get("site"), query.Get("url"))
+	}
 	of, path, err := a.covering(query.Get("url"))
 	if err != nil {
 		return nil, err
 	}
-	x, err := of.explain(r.Context(), path)
+	return of.explainNow(r.Context(), path)
+}
+
+// maxExplained is on how many sites a path is explained at a time: each fetches the page.
+const maxExplained = 20
+
+// explanations are those of one path on several sites.
+type explanations struct {
+	Pages []*explanation `json:"pages"`
+}
+
+// explainOn explains a path on the sites of a URL or pattern, one after the other: their pages may be those of one upstream.
+func (a *App) explainOn(ctx context.Context, pattern, raw string) (all explanations, err error) {
+	path, err := page.Canonical(raw)
+	if err != nil || !strings.HasPrefix(raw, "/") {
+		err = fmt.Errorf("'%s' is not a path such as /page, which it must be with a site", terminal.Clip(raw))
+		return all, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+	}
+	named, err := a.sitesOf(pattern)
+	if err != nil {
+		return all, err
+	}
+	var sites []*site
+	for _, s := range named {
+		s = cmp.Or(s.main.Load(), s)
+		if strings.HasPrefix(path, s.scope) && !slices.Contains(sites, s) {
+			sites = append(sites, s)
+		}
+	}
+	if len(sites) == 0 {
+		return all, a.noSite(pattern)
+	}
+	if len(sites) > maxExplained {
+		err = fmt.Errorf("%d sites match '%s': name at most %d", len(sites), terminal.Clip(pattern), maxExplained)
+		return all, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+	}
+	for _, s := range sites {
+		x, err := s.explainNow(ctx, path)
+		if err != nil {
+			return all, err
+		}
+		all.Pages = append(all.Pages, x)
+	}
+	return all, nil
+}
+
+// explainNow explains a path, and what the page returns now.
+func (s *site) explainNow(ctx context.Context, path string) (*explanation, error) {
+	x, err := s.explain(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the page's record: %w", err)
 	}
-	x.Now = of.follow(r.Context(), x)
+	x.Now = s.follow(ctx, x)
 	last := x.Now[len(x.Now)-1]
 	now := x.Now[0].Status
 	if x.Listed && x.Remedy == "" && now != http.StatusOK && now != 0 && !fails(now) {
 		x.Remedy = "It stays listed until it is fetched again, as at once by 'caddy sitemap refresh --fetch' and its URL."
 	}
 	if x.Reason == reasonUnnamed {
-		of.explainUnnamed(x, path, last)
+		s.explainUnnamed(x, path, last)
 	}
 	if last.Status < http.StatusBadRequest { // what is an error now would not be listed whatever links to it
-		of.addLinkers(r.Context(), x, strings.TrimPrefix(x.URL, of.origin))
+		s.addLinkers(ctx, x, strings.TrimPrefix(x.URL, s.origin))
 	}
-	return x, r.Context().Err()
+	return x, ctx.Err()
 }
 
 // explainUnnamed says more of a page that no source names, by where it leads.

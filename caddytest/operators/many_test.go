@@ -107,6 +107,23 @@ func TestManySites(t *testing.T) {
 	s.command("explain", "http://failling.example/").want(t, 1, nil, []string{"the closest are: " + s.Expand("http://failing.example:{port}/")})
 }
 
+// TestManySitesExplain explains a path on each site that matches.
+func TestManySitesExplain(t *testing.T) {
+	s := startMany(t)
+	r := s.command("explain", "--site", "shop-1*", "/page.html")
+	r.want(t, 0, nil, nil, `^pages\n +url +http://shop-10\.example:\d+/page\.html\n`, `\npages\n +url +http://shop-19\.example:\d+/page\.html\n`)
+	if n := strings.Count(r.stdout, "\n  document "); n != 10 {
+		t.Errorf("%d pages are listed, want 10:\n%s", n, r.stdout)
+	}
+	s.command("explain", "--site", "http://shop-01.example:{port}", "/none.html").want(t, 0, nil, nil, `listed +false\n +reason +no source names it`)
+	s.command("explain", "--site", "shop-*", "/page.html").want(t, 1, nil, []string{"60 sites match 'shop-*': name at most 20"})
+	s.command("explain", "--site", "nobody*", "/page.html").want(t, 1, nil, []string{"no site matches 'nobody*'"})
+	for _, path := range []string{"page.html", "http://shop-01.example:{port}/"} {
+		s.command("explain", "--site", "shop-1*", path).want(t, 1, nil, []string{"is not a path such as /page"})
+	}
+	s.wantError(http.MethodGet, "/sitemap/explain?url=a&sites=b", http.StatusBadRequest, "only one 'url' and only one 'site' are allowed")
+}
+
 // TestManySitesRefresh refreshes the sites that a pattern matches, and no others.
 func TestManySitesRefresh(t *testing.T) {
 	s := startMany(t)
