@@ -63,7 +63,7 @@ func (v *Visit) mayBeSignal() bool {
 // Signal returns the page that is to be fetched because of a visit, at a time in Unix seconds; ok is false if there is
 // none. Nobody has said that there is such a page: it is for the crawl to know.
 func (f *Filter) Signal(v *Visit, now int64) (path string, ok bool) {
-	if !v.mayBeSignal() || !f.lookedAt.note(v.Host, v.URI, now) {
+	if !v.mayBeSignal() || !f.lookedAt().note(v.Host, v.URI, now) {
 		return "", false
 	}
 	// The response to another URL than the page's says nothing of the page.

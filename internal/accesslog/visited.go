@@ -84,14 +84,18 @@ func (v *Visited) Count() (paths, dropped int) {
 // Filter decides which visits count, and counts the others. It is safe for concurrent use.
 type Filter struct {
 	*uri.Cleaner
-	lookedAt lookedAt
+	lookedAt func() *lookedAt // made for the first signal: most sites of a configuration of thousands have none
 	mu       sync.Mutex
 	visits   map[string]int // by [Visit.Reason]
 }
 
 // NewFilter returns a Filter of pages that are told apart by these query parameters.
 func NewFilter(query []string) *Filter {
-	return &Filter{Cleaner: uri.NewCleaner(query), visits: make(map[string]int)}
+	return &Filter{
+		Cleaner:  uri.NewCleaner(query),
+		visits:   make(map[string]int),
+		lookedAt: sync.OnceValue(func() *lookedAt { return new(lookedAt) }),
+	}
 }
 
 // enoughVisits is the number of visits to pages from which on Ignored judges.
