@@ -54,6 +54,7 @@ var families = []struct {
 	{"rate", (*bench).rateRows},
 	{"sorted", (*bench).sortedRows},
 	{"sites", (*bench).siteRows},
+	{"many", (*bench).manyRows},
 	{"parts", (*bench).partRows},
 	{"freshness", (*bench).freshnessRows},
 	{"year", (*bench).yearRows},
@@ -72,7 +73,7 @@ func main() {
 	flag.IntVar(&b.manuals, "manuals", 12_000, "manual pages of 20 to 50 KB")
 	flag.IntVar(&b.linked, "linked", 1000, "pages of the proxied site, for links")
 	flag.IntVar(&b.pages, "pages", 10_000_000, "pages of the sorted source")
-	flag.IntVar(&b.sites, "sites", 1000, "sites of one server")
+	flag.IntVar(&b.sites, "sites", 1000, "sites of one server, for sites and many")
 	flag.IntVar(&b.runs, "runs", 5, "runs that a median is taken of")
 	flag.IntVar(&b.days, "days", 1, "virtual days after those in which a site is learnt, for freshness; 0: only what takes minutes")
 	flag.IntVar(&b.speed, "speed", 200, "virtual seconds a second, for freshness over days")
@@ -80,7 +81,7 @@ func main() {
 	flag.StringVar(&b.docs, "docs", "", "folders of documentation, for docs, separated by commas; by default, what /usr/share/doc/*/html has")
 	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,parts,freshness,year,docs,garbage")
+	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,many,parts,freshness,year,docs,garbage")
 	flag.Parse()
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {

@@ -39,15 +39,8 @@ func (b *bench) heapOfSites(ctx context.Context, directive string) float64 {
 	var config strings.Builder
 	for i := range b.sites {
 		host := fmt.Sprintf("site-%d.localhost:%s", i, port)
-		root := b.path(fmt.Sprintf("%s/roots/%d", name, i))
-		check(os.MkdirAll(root, 0o755))
-		for j := range pagesOfSite {
-			page := i*pagesOfSite + j
-			text := fmt.Sprintf("<!doctype html><title>Page %d</title><p>Page %d of a small site", page, page)
-			check(writePage(filepath.Join(root, fmt.Sprintf("page-%d.html", j)), page, []byte(text)))
-		}
 		hosts = append(hosts, host)
-		config.WriteString(site(host, files(root, directive)...))
+		config.WriteString(site(host, files(b.smallRoot(name, i), directive)...))
 	}
 	s := b.start(name, addr, config.String())
 	defer s.stop()
@@ -59,6 +52,18 @@ func (b *bench) heapOfSites(ctx context.Context, directive string) float64 {
 	heap, _, err := s.memory(ctx)
 	check(err)
 	return heap
+}
+
+// smallRoot makes the folder of a small site, and returns it.
+func (b *bench) smallRoot(name string, site int) string {
+	root := b.path(fmt.Sprintf("%s/roots/%d", name, site))
+	check(os.MkdirAll(root, 0o755))
+	for j := range pagesOfSite {
+		page := site*pagesOfSite + j
+		text := fmt.Sprintf("<!doctype html><title>Page %d</title><p>Page %d of a small site", page, page)
+		check(writePage(filepath.Join(root, fmt.Sprintf("page-%d.html", j)), page, []byte(text)))
+	}
+	return root
 }
 
 // answers reports whether a site answers, and if it has a sitemap, whether that lists all of its pages.

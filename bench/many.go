@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// manyRows measure servers of very many sites: those of a hoster, whose configuration names them, and those of a platform, whose
+// hosts only visitors name.
+func (b *bench) manyRows(ctx context.Context) []*row {
+	all := b.manySitesRows(ctx)
+	for _, isDefault := range []bool{false, true} {
+		all = append(all, b.burstRows(ctx, isDefault)...)
+	}
+	return all
+}
+
+// manySitesRows measure a configuration that names many sites.
+func (b *bench) manySitesRows(ctx context.Context) []*row {
+	what := fmt.Sprintf("%s named sites of %d files", number(b.sites), pagesOfSite)
+	listed := &row{what: what + ": start to all listed", show: duration, reach: atMost(60)}
+	heap := &row{what: what + ": live heap a site, without that of the same sites without the directive", show: kilobytes, reach: atMost(40e3)}
+	reload := &row{what: what + ": reload with nothing changed, beside that without the directive", show: duration}
+	part := &row{what: what + ": the sitemap's part of that reload", show: duration, reach: atMost(1)}
+	fetches := &row{what: what + ": fetches because of that reload", show: count, reach: atMost(0.5)}
+	for range b.runs {
+		with := b.manyNamed(ctx, "sitemap")
+		without := b.manyNamed(ctx, "")
+		listed.add(with.listed)
+		heap.add((with.heap - without.heap) / float64(b.sites))
+		reload.add(with.reload, without.reload)
+		part.add(max(with.reload-without.reload, 0))
+		fetches.add(with.fetches)
+		b.say("  many: so far %s, %s a site, reload %s (%s)", listed.show(median(listed.ours)), kilobytes(median(heap.ours)), duration(median(part.ours)), load())
+	}
+	return []*row{listed, heap, reload, part, fetches}
+}
+
+// named is what was measured of a server of many named sites.
+type named struct{ listed, heap, reload, fetches float64 }
+
+func (b *bench) manyNamed(ctx context.Context, directive string) (n named) {
+	const name = "many"
+	addr := freeAddr()
+	_, port, err := net.SplitHostPort(addr)
+	check(err)
+	check(os.RemoveAll(b.path(name)))
+	var config strings.Builder
+	for i := range b.sites {
+		host := fmt.Sprintf("site-%d.localhost:%s", i, port)
+		config.WriteString(site(host, files(b.smallRoot(name, i), directive)...))
+	}
+	s := b.start(name, addr, config.String())
+	defer s.stop()
+	check(s.until(ctx, "all sitemaps", func() (bool, error) {
+		if directive == "" {
+			return s.answers(ctx, "site-0.localhost:"+port, false)
+		}
+		return s.listsAll(ctx, b.sites)
+	}))
+	n.listed = time.Since(s.begun).Seconds()
+	n.heap, _, err = s.memory(ctx)
+	check(err)
+	before := s.fetches(ctx)
+	begun := time.Now()
+	s.reload(ctx, config.String()+"# another configuration\nhttp://another.localhost:"+port+" {\nbind 127.0.0.1\nrespond hello\n}\n")
+	n.reload = time.Since(begun).Seconds()
+	n.fetches = s.fetches(ctx) - before
+	return n
+}
+
+// listsAll reports whether so many sites list all of their pages, without a request for their sitemaps.
+func (s *server) listsAll(ctx context.Context, sites int) (bool, error) {
+	time.Sleep(200 * time.Millisecond) // the server has other work to do
+	status, body, err := get(ctx, "http://"+s.admin+"/sitemap/sites")
+	if err != nil || status != http.StatusOK {
+		return false, nil // it has not started yet
+	}
+	var all struct {
+		Sites []struct {
+			Pages int `json:"pages"`
+		} `json:"sites"`
+	}
+	if err := json.Unmarshal(body, &all); err != nil {
+		return false, err
+	}
+	n := 0
+	for _, st := range all.Sites {
+		if st.Pages == pagesOfSite {
+			n++
+		}
+	}
+	return n == sites, nil
+}
+
+var fetchesMetric = regexp.MustCompile(`(?m)^caddy_sitemap_fetches_total(?:\{[^}]*\})? (\S+)$`)
+
+// fetches returns how many pages the server has fetched since the last reload, as its metrics say.
+func (s *server) fetches(ctx context.Context) (n float64) {
+	_, body, err := get(ctx, "http://"+s.admin+"/metrics")
+	check(err)
+	for _, line := range fetchesMetric.FindAllSubmatch(body, -1) {
+		n += must(strconv.ParseFloat(string(line[1]), 64))
+	}
+	return n
+}
+
+const (
+	burstPace   = 8                // made-up hosts a second
+	burstTime   = 30 * time.Second // that they come
+	calmTime    = 15 * time.Second // before them, and after
+	tenantPages = 2000             // more than are crawled meanwhile
+	newEvery    = 3 * time.Second  // a new tenant comes
+	defaultRate = 2                // requests of upstreams a second
+)
+
+// platform is an application with a site for each host of a customer. It returns 404 for other hosts, or a default page.
+type platform struct {
+	isDefault bool
+
+	mu      sync.Mutex
+	fetches map[string]int // of pages, by host
+}
+
+func (p *platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host, _, _ := strings.Cut(r.Host, ".")
+	p.mu.Lock()
+	p.fetches[host]++
+	p.mu.Unlock()
+	pages := 4
+	switch {
+	case host == "named" || host == "known":
+		pages = tenantPages
+	case strings.HasPrefix(host, "new-"):
+	case !p.isDefault:
+		http.NotFound(w, r)
+		return
+	}
+	n, isPage := strings.CutPrefix(r.URL.Path, "/p/")
+	if r.URL.Path != "/" && !isPage {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, "<!doctype html><title>%s %s</title><h1>Page %s of %s</h1>", host, n, n, host)
+	if !isPage {
+		for i := range pages {
+			fmt.Fprintf(w, "<a href=\"/p/%d\">%d</a> ", i, i)
+		}
+	}
+}
+
+// fetched returns how many requests there were for a host.
+func (p *platform) fetched(host string) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return float64(p.fetches[host])
+}
+
+// burstRows measure a platform while visitors make up hosts.
+func (b *bench) burstRows(ctx context.Context, isDefault bool) []*row {
+	what := "burst of made-up hosts that return 404"
+	if isDefault {
+		what = "burst of made-up hosts that return a default page"
+	}
+	first := &row{what: what + ": first sitemap of a new tenant, 95th percentile", show: duration, reach: atMost(10)}
+	known := &row{what: what + ": pace of a known tenant, over that before", show: perMinute, reach: atLeast(0.5)}
+	name := &row{what: what + ": pace of a named host, over the whole rate", show: perMinute, reach: atLeast(0.5)}
+	made := &row{what: what + ": requests of the upstream for a made-up host", show: ratio}
+	for range b.runs {
+		m := b.burst(ctx, isDefault)
+		first.add(m.first)
+		known.add(m.known, m.knownBefore)
+		name.add(m.named, defaultRate)
+		made.add(m.made)
+		b.say("  many: first sitemap %s, known %s beside %s before, named %s", duration(m.first), perMinute(m.known), perMinute(m.knownBefore), perMinute(m.named))
+	}
+	return []*row{first, known, name, made}
+}
+
+// burstMeasured is what was measured of a burst: seconds, and requests a second.
+type burstMeasured struct{ first, knownBefore, known, named, made float64 }
+
+func (b *bench) burst(ctx context.Context, isDefault bool) (m burstMeasured) {
+	app := &platform{isDefault: isDefault, fetches: make(map[string]int)}
+	upstream := must(net.Listen("tcp", "127.0.0.1:0"))
+	server := &http.Server{Handler: app}
+	go func() { _ = server.Serve(upstream) }()
+	defer server.Close()
+	addr := freeAddr()
+	_, port, err := net.SplitHostPort(addr)
+	check(err)
+	check(os.RemoveAll(b.path("burst")))
+	config := fmt.Sprintf("http://named.localhost:%s, http://*.localhost:%s {\nbind 127.0.0.1\nsitemap\nreverse_proxy %s\n}\n", port, port, upstream.Addr())
+	s := b.start("burst", addr, config)
+	defer s.stop()
+	ask := func(host string) int { return s.ask(ctx, host+".localhost:"+port) }
+	check(s.until(ctx, "the known tenant", func() (bool, error) { return ask("known") == http.StatusOK, nil }))
+	time.Sleep(calmTime)
+	ask("known") // again: it is no made-up host
+	begun, before := time.Now(), app.fetched("known")
+	time.Sleep(calmTime)
+	m.knownBefore = (app.fetched("known") - before) / time.Since(begun).Seconds()
+
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	var firsts []float64
+	come := func(tenant int) {
+		asking.Go(func() {
+			begun := time.Now()
+			check(s.until(ctx, "sitemap of a new tenant", func() (bool, error) { return ask(fmt.Sprintf("new-%d", tenant)) == http.StatusOK, nil }))
+			mu.Lock()
+			defer mu.Unlock()
+			firsts = append(firsts, time.Since(begun).Seconds())
+		})
+	}
+	begun = time.Now()
+	knownBegun, namedBegun := app.fetched("known"), app.fetched("named")
+	hosts, tenants := 0, 0
+	tick := time.NewTicker(time.Second / burstPace)
+	defer tick.Stop()
+	for time.Since(begun) < burstTime+calmTime {
+		<-tick.C
+		if time.Since(begun) < burstTime {
+			hosts++
+			asking.Go(func() { ask(fmt.Sprintf("made-up-%d", hosts)) })
+		}
+		if time.Since(begun) > time.Duration(tenants)*newEvery {
+			tenants++
+			come(tenants)
+		}
+	}
+	took := time.Since(begun).Seconds()
+	m.known = (app.fetched("known") - knownBegun) / took
+	m.named = (app.fetched("named") - namedBegun) / took
+	asking.Wait()
+	slices.Sort(firsts)
+	m.first = firsts[len(firsts)*95/100]
+	for i := range hosts {
+		m.made += app.fetched(fmt.Sprintf("made-up-%d", i+1)) / float64(hosts)
+	}
+	return m
+}
+
+// ask requests the sitemap of a host, and returns the status; 0: there was no response.
+func (s *server) ask(ctx context.Context, host string) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.sitemap(), nil)
+	if err != nil {
+		return 0
+	}
+	req.Host = host
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
+}
+
+func kilobytes(v float64) string { return fmt.Sprintf("%.0f KB", v/1e3) }
+
+func perMinute(v float64) string { return fmt.Sprintf("%.0f/min", v*60) }
