@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"math"
 	"net/http"
 	"runtime"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -29,9 +29,9 @@ func init() {
 }
 
 const (
-	maxNamedHosts    = 100              // sites that are refreshed from the start
 	maxOnDemandSites = 1000             // sites whose hosts only visitors named
 	maxOnDemandBytes = 256 << 20        // of the records and documents of these
+	justNow          = 30 * time.Second // after a request, a site is not dropped that was requested only once
 	lately           = 2 * time.Minute  // after a request, a site is not dropped for another one
 	portPatience     = time.Hour        // after the last request by its port, a host gets another one: see Handler.followsPort
 	firstWait        = 10 * time.Second // of a request for the first sitemap
@@ -107,6 +107,8 @@ type App struct {
 
 	mu        sync.RWMutex
 	sites     map[siteID]*site
+	keys      map[string]bool      // of their states
+	formers   *[]*siteState        // of the configuration before, while the named sites are made; nil: they are to be found
 	hosts     map[siteID]*hostSite // the one site of a host, by its ID without a port: see Handler.followsPort
 	scheduled bool                 // refreshes have started
 	full      time.Time            // when there was last no room for a site
@@ -114,13 +116,19 @@ type App struct {
 
 	remembered *rememberedHosts // nil: the App has not started, or nothing is kept on disk
 
-	started chan struct{} // closed when the handlers' mounts are known
-	running context.Context
-	cancel  context.CancelFunc
-	group   sync.WaitGroup
-	dropped sync.Once  // the sites
-	slots   wait.Slots // computing slots of all crawls
-	compute wait.Slots // of selecting and building
+	listing  sync.Mutex // held while the state folder is listed
+	listed   time.Time  // when it was; zero: never
+	prefixes []string   // that it had then: see neighbors
+
+	started   chan struct{} // closed when the handlers' mounts are known
+	running   context.Context
+	cancel    context.CancelFunc
+	group     sync.WaitGroup
+	dropped   sync.Once       // the sites
+	unwatched sync.Once       // it was said: see sayUnwatched
+	slots     wait.Slots      // computing slots of all crawls
+	compute   wait.Slots      // of selecting and building
+	turns     *schedule.Turns // of all refreshes, save first looks at hosts that visitors named
 
 	announcer  *announce.Client
 	serving    chan struct{} // closed when all apps have started
@@ -152,11 +160,13 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.running, a.cancel = context.WithCancel(context.Background())
 	a.started = make(chan struct{})
 	a.sites = make(map[siteID]*site)
+	a.keys = make(map[string]bool)
 	a.hosts = make(map[siteID]*hostSite)
 	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
 	half := max(runtime.GOMAXPROCS(0)/2, 1) // the other half is for requests
 	a.slots = wait.NewSlots(half)
 	a.compute = wait.NewSlots(half)
+	a.turns = schedule.NewTurns(maxRefreshes)
 	a.folder, err = stateFolder(a.State, caddy.NewReplacer())
 	if err != nil {
 		return err
@@ -196,8 +206,10 @@ func (a *App) Start() error {
 	a.before = latest.Swap(a.number)
 	a.locateHandlers()
 	// Requests wait for this, and so find these sites made.
-	a.namedSites(maxNamedHosts)
+	a.formers = formerStates()
+	a.namedSites()
 	a.takeOver()
+	a.formers = nil
 	close(a.started)
 	a.mu.Lock()
 	a.scheduled = true
@@ -243,6 +255,9 @@ func (a *App) takeOver() {
 		return true
 	})
 	for _, st := range found {
+		if a.keys[st.key] { // it is made already, as nearly all are
+			continue
+		}
 		if h := a.handlerOf(st.hostKey(), st.onDemand); h != nil {
 			_, _ = a.site(siteID{h, st.id}) // it is dropped if there is no room
 		}
@@ -288,9 +303,10 @@ func (a *App) Cleanup() error {
 	return nil
 }
 
-// namedSites makes and returns the sites that matchers and base URLs name, up to most hosts.
-func (a *App) namedSites(most int) []*site {
+// namedSites makes and returns the sites that matchers and base URLs name. There may be thousands.
+func (a *App) namedSites() []*site {
 	var named []*site
+	isMade := make(map[*site]bool)
 	for _, h := range a.handlers {
 		for _, m := range h.mounts {
 			hosts := h.mounts.hosts(m.prefix)
@@ -298,12 +314,9 @@ func (a *App) namedSites(most int) []*site {
 				hosts = []string{""}
 			}
 			for _, host := range hosts {
-				if len(named) >= most {
-					h.logger.Info("the configuration names many hosts: the sitemaps of the others are built at their first request", zap.Int("named", most))
-					return named
-				}
 				id, _ := h.idOf(&http.Request{Host: host}, m.prefix)
-				if s, err := a.site(id); err == nil && !slices.Contains(named, s) {
+				if s, err := a.site(id); err == nil && !isMade[s] {
+					isMade[s] = true
 					named = append(named, s)
 				}
 			}
@@ -356,6 +369,7 @@ func (a *App) known(id siteID) *site {
 // remove drops a site. Under mu.
 func (a *App) remove(s *site) {
 	delete(a.sites, s.id)
+	delete(a.keys, s.state.key)
 	if known := a.hosts[s.id.ofHost()]; known != nil && known.site == s {
 		delete(a.hosts, s.id.ofHost())
 	}
@@ -390,6 +404,7 @@ func (a *App) site(id siteID) (*site, error) {
 	s = newSite(a, newIdentity(id, onDemand))
 	s.requested.Store(now.UnixNano())
 	a.sites[id] = s
+	a.keys[s.state.key] = true
 	if h.followsPort {
 		known := &hostSite{site: s}
 		known.last.Store(now.UnixNano())
@@ -467,9 +482,7 @@ func (a *App) leastWanted() (found *site) {
 			continue
 		}
 		idle := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
-		if idle >= lately && s.published().snapshot == nil {
-			idle = math.MaxInt64
-		}
+		idle = s.expendable(idle)
 		if idle >= longest && !s.schedule.IsRunning() {
 			found = s
 			longest = idle
@@ -478,10 +491,34 @@ func (a *App) leastWanted() (found *site) {
 	return found
 }
 
+// expendable returns for how long nobody has requested a site on demand, or longer where less is lost with it: then it gives
+// way to another one sooner.
+func (s *site) expendable(idle time.Duration) time.Duration {
+	const first = 365 * 24 * time.Hour
+	isEmpty := s.published().snapshot == nil
+	switch {
+	case idle >= lately && isEmpty:
+		return math.MaxInt64
+	case s.isAbsent(): // else made-up hosts would keep others out for minutes
+		return min(idle, first) + first
+	case idle >= justNow && !isEmpty && s.rank() == schedule.Fresh: // nobody has requested it twice
+		return lately + min(idle, first)
+	}
+	return idle
+}
+
 // allSites returns all sites, sorted by URL.
-func (a *App) allSites() []*site {
+func (a *App) allSites() []*site { return a.sitesThat(func(*site) bool { return true }) }
+
+// sitesThat returns those sites that fulfil a condition, sorted by URL.
+func (a *App) sitesThat(fulfil func(*site) bool) []*site {
+	var all []*site
 	a.mu.RLock()
-	all := slices.Collect(maps.Values(a.sites))
+	for _, s := range a.sites {
+		if fulfil(s) {
+			all = append(all, s)
+		}
+	}
 	a.mu.RUnlock()
 	slices.SortFunc(all, func(x, y *site) int {
 		return cmp.Or(strings.Compare(x.url(), y.url()), strings.Compare(x.sitemapURL(), y.sitemapURL()))

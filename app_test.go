@@ -339,26 +339,31 @@ func TestMadeUpPorts(t *testing.T) {
 	}
 }
 
-// TestNamedSites: the sites that the configuration names, up to a bound.
+// TestNamedSites: the sites that the configuration names, however many.
 func TestNamedSites(t *testing.T) {
 	b := newBench(t, func(h *Handler) {
 		h.listener = address{scheme: "https", port: "8443"}
 		h.mounts = mounts{{hosts: []string{"a.example", "*.lan", "A.example"}}, {}, {hosts: []string{"a.example"}, prefix: "/docs"}}
 	})
 	var urls []string
-	for _, s := range b.app.namedSites(maxNamedHosts) {
+	for _, s := range b.app.namedSites() {
 		urls = append(urls, s.url())
 	}
 	if got, want := fmt.Sprint(urls), "[https://a.example:8443 https://a.example:8443/docs]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := b.app.namedSites(1); len(got) != 1 || b.logged("the configuration names many hosts: the sitemaps of the others are built at their first request") != 1 {
-		t.Errorf("of one: got %d sites, logs %v", len(got), b.logs.All())
+	many := newBench(t, func(h *Handler) {
+		for i := range 3000 {
+			h.mounts = append(h.mounts, &mount{hosts: []string{fmt.Sprintf("site-%d.example", i)}})
+		}
+	})
+	if got := many.app.namedSites(); len(got) != 3000+1 || many.onDemand() != 0 {
+		t.Errorf("of thousands: got %d sites, %d of them on demand", len(got), many.onDemand())
 	}
 	base := newBench(t, func(h *Handler) {
 		h.BaseURL, h.mounts = "https://shop.example", mounts{{prefix: "/docs"}, {prefix: "/shop"}}
 	})
-	if got := base.app.namedSites(maxNamedHosts); len(got) != 1 || got[0].onDemand {
+	if got := base.app.namedSites(); len(got) != 1 || got[0].onDemand {
 		t.Errorf("with a base URL: got %d sites", len(got))
 	}
 }

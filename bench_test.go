@@ -16,6 +16,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -60,6 +61,8 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 		return h.ServeHTTP(w, r, b.pages)
 	})}}
 	a.slots, a.compute = wait.NewSlots(1), wait.NewSlots(1)
+	a.turns = schedule.NewTurns(maxRefreshes)
+	h.firstLooks = crawl.NewLimiter(firstLooksRate, firstLooksAtOnce)
 	a.events = &eventQueue{queue: make(chan func(), 100)}
 	b.lists("/a")
 	return b

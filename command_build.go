@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"os"
 	"os/signal"
@@ -221,7 +220,7 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	a.events = nil
 	a.folder = b.state
 	a.locateHandlers()
-	named := a.namedSites(math.MaxInt)
+	named := a.namedSites()
 	close(a.started)
 	for _, h := range a.handlers {
 		b.noteUnnamed(h)

@@ -21,6 +21,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -466,7 +467,9 @@ func TestFirstRefreshAtOnce(t *testing.T) {
 func TestStopWithoutTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		s := b.site("waiting.example")
-		b.handler.onDemandTurn.Take(t.Context())
+		for range firstLooksAtOnce {
+			b.handler.firstLooks.Take(t.Context(), schedule.Fresh, nil)
+		}
 		b.app.group.Go(s.refreshWhenDue)
 		time.Sleep(time.Second)
 		_ = b.app.Stop()

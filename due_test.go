@@ -12,6 +12,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -70,6 +71,9 @@ func TestDue(t *testing.T) {
 		{"a page is due, of one that costs less", time.Second, prospects{serves: true, cost: time.Second, next: at(10 * time.Second)}, 20 * time.Second},
 		{"a page is due, and the clock was set back", -time.Hour, prospects{serves: true, cost: time.Second, next: at(time.Second - time.Hour)}, 20*time.Second - time.Hour},
 		{"many sites share a rate", time.Second, prospects{serves: true, probes: time.Hour}, time.Hour},
+		{"a host that may be made up", time.Second, prospects{absences: 1}, time.Minute},
+		{"one that was asked for twice", time.Second, prospects{absences: 2, probes: time.Hour}, 2 * time.Minute},
+		{"one that is asked for again and again", time.Second, prospects{absences: 1000}, maxAbsence},
 		{"many sites share a rate, and the interval is given", time.Second, prospects{serves: true, isGiven: true, probes: time.Hour}, time.Minute},
 
 		{"the next refresh begins to watch", time.Second, prospects{serves: true, changes: areToldNext}, time.Second + soon},
@@ -340,7 +344,7 @@ func TestProspects(t *testing.T) {
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
 		b.handler.limiter = crawl.NewLimiter(0.001, 1)
-		b.handler.limiter.Wait(t.Context(), nil) // so that there is a time of the next one
+		b.handler.limiter.Pace(t.Context(), schedule.Named) // so that there is a time of the next one
 		s := b.site("named.example")
 		s.serve(nil)
 		if test.served {

@@ -274,8 +274,7 @@ func (f *siteFetcher) digest() uint64 {
 	return digestOf(f.handler.settings.digest, f.routes, trustsProxies(f.handler.server))
 }
 
-// fetch requests a page at an internal path: see identity.internalPath. Sites on demand, of which
-// there may be a thousand, wait for the upstreams' limiter after it, but for ten seconds at most.
+// fetch requests a page at an internal path: see identity.internalPath.
 func (f *siteFetcher) fetch(ctx context.Context, path string, limit int) (*crawl.Response, error) {
 	return f.get(ctx, crawl.Request{Path: path, Limit: limit}, nil)
 }
@@ -295,15 +294,7 @@ func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *
 func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
 	q := f.request(r)
 	q.probe = p
-	res, err := f.server.fetch(ctx, q)
-	if err == nil && res.Proxied && f.onDemand {
-		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-		defer cancel()
-		if !f.handler.limiter.Wait(ctx, nil) {
-			<-ctx.Done()
-		}
-	}
-	return res, err
+	return f.server.fetch(ctx, q)
 }
 
 // Fetch implements [crawl.Fetcher] for paths of the site's URLs.

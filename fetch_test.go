@@ -329,17 +329,19 @@ func TestAccept(t *testing.T) {
 // host that only visitors named no longer than a fetch may take.
 func TestRateLimitOfProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &Handler{limiter: crawl.NewLimiter(1.0/3600, 1)}
-		f := siteFetcher{identity: &identity{handler: h, onDemand: true}, server: fetching(t, func(_ http.ResponseWriter, r *http.Request) error {
-			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
-			return nil
-		})}
-		for _, want := range []time.Duration{0, fetchTimeout} {
-			begun := time.Now()
-			if _, err := f.fetch(t.Context(), "/", 1); err != nil || time.Since(begun) != want {
-				t.Errorf("took %s, %v, want %s", time.Since(begun), err, want)
+		b := newBench(t, nil)
+		b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
+		for host, want := range map[string][]time.Duration{"visited.example": {0, fetchTimeout}, "named.example": {0, 0}, "files.example": {0, 0}} {
+			s := b.site(host)
+			s.probed.Store(&probeResult{proxied: host != "files.example"})
+			for _, want := range want {
+				begun := time.Now()
+				if s.paceProbe(s.rank()); time.Since(begun) != want {
+					t.Errorf("%s: took %s, want %s", host, time.Since(begun), want)
+				}
 			}
 		}
+		_ = b.app.Stop()
 	})
 }
 

@@ -159,7 +159,7 @@ func TestFleetSettings(t *testing.T) {
 	want, before := firstSeen(s, "/a"), int64(0)
 	stop := func(b *bench, s *site) { // as where the process ends
 		s.drop()
-		b.app.sites = nil
+		b.app.sites, b.app.keys = nil, make(map[string]bool)
 	}
 	stop(alone, s)
 	for i, settings := range []uint64{0, 1, 0, 2} { // the last has no folder that it knows
@@ -614,6 +614,7 @@ func TestFleetReload(t *testing.T) {
 	want := b.refresh(s)
 	b.handler.settings.digest++
 	b.app.sites = make(map[siteID]*site)
+	b.app.keys = make(map[string]bool)
 	next := b.site("named.example")
 	if next.state == s.state {
 		t.Fatal("the options are the same")

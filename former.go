@@ -139,7 +139,7 @@ func (s *site) inherit(ctx context.Context, records *persist.Records, probed *pr
 // findFormer returns the former site that is evidently the same, of those in memory and in the state folder; nil: there is
 // none. What those in memory know may not be written yet.
 func (s *site) findFormer(ctx context.Context, records *persist.Records, now traits, inMemory []*siteState) (found *former) {
-	prefixes, err := records.Neighbors(ctx)
+	prefixes, err := s.app.neighbors(ctx, records)
 	if err != nil {
 		s.warnOfFormer("", err)
 	}
@@ -164,6 +164,26 @@ func (s *site) findFormer(ctx context.Context, records *persist.Records, now tra
 		}
 	}
 	return found
+}
+
+// neighborsFor is how long the names of the sites in the state folder are relied on: those of this configuration are in use,
+// and others come seldom.
+const neighborsFor = time.Minute
+
+// neighbors are the prefixes of the sites in the state folder. A thousand new sites look for former ones at once.
+func (a *App) neighbors(ctx context.Context, records *persist.Records) ([]string, error) {
+	a.listing.Lock()
+	defer a.listing.Unlock()
+	now := time.Now()
+	if now.Sub(a.listed).Abs() < neighborsFor {
+		return a.prefixes, nil
+	}
+	prefixes, err := records.Neighbors(ctx)
+	if err == nil {
+		a.prefixes = prefixes
+		a.listed = now
+	}
+	return prefixes, err
 }
 
 // readFormer returns a site of the state folder; nil: it has no records that can be read.
@@ -200,7 +220,9 @@ func (st *siteState) former() *former {
 // prefixesInUse are those of the records of this configuration's sites, without those that are aliases of others.
 func (a *App) prefixesInUse() map[string]bool {
 	inUse := make(map[string]bool)
-	for _, s := range a.allSites() {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, s := range a.sites {
 		if s.main.Load() == nil {
 			inUse[s.state.prefix] = true
 		}

@@ -41,7 +41,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
@@ -191,9 +190,9 @@ type Handler struct {
 	logs        []*logReader // one for each access_log source
 	watches     bool         // there is a traffic source
 
-	limiter      *crawl.Limiter // of requests to upstreams, of all sites
-	abandoned    atomic.Int32   // fetches that have not returned
-	onDemandTurn wait.Slots     // for refreshes of sites on demand: one at a time
+	limiter    *crawl.Limiter // of requests to upstreams, of all sites
+	abandoned  atomic.Int32   // fetches that have not returned
+	firstLooks *crawl.Limiter // of first looks at hosts that visitors named
 
 	// Set by App.Start, and read once App.started is closed.
 	mounts   mounts
@@ -362,7 +361,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.settings.digest = xxhash.Sum64(encoded)
 	h.limiter = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency)
-	h.onDemandTurn = wait.NewSlots(1)
+	h.firstLooks = crawl.NewLimiter(firstLooksRate, firstLooksAtOnce)
 	h.logs, err = h.logReaders()
 	if err != nil {
 		return err

@@ -114,20 +114,44 @@ type blockage struct {
 	remedy string
 }
 
+// result returns what a probe has found that has looked no further than the front page; nil: there was no response.
+func (b blockage) result(front *crawl.Response) probeResult {
+	return probeResult{
+		blocked: b.reason,
+		status:  b.status,
+		remedy:  b.remedy,
+		proxied: front != nil && front.Proxied,
+	}
+}
+
 // blockedFor returns a blockage with the usual remedy of its reason.
 func blockedFor(reason string, status int) blockage {
 	return blockage{reason, status, reasonRemedies[reason]}
+}
+
+// looking is how a probe looks at a site.
+type looking struct {
+	isFresh bool // the result of the probe before does not stand for what an upstream responds now, as an operator wants to know
+	atFront bool // the host may be made up: nothing else is requested unless it has a front page
 }
 
 // probe finds out where the site's files are and whether an anonymous visitor gets in. It returns the response for the
 // front page, too, or for the page to which that redirects, so that the crawl need not request it again. An error means that
 // there was no response for the sitemap.
 //
-// before is the result of the probe before, as far as it is known. isFresh says that it does not stand for what an upstream
-// responds now, as an operator wants to know.
-func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh bool) (probeResult, frontPage, error) {
+// before is the result of the probe before, as far as it is known.
+func (f *siteFetcher) probe(ctx context.Context, before probeResult, look looking) (probeResult, frontPage, error) {
 	now := f.handler.app.now()
-	isRecent := func(at time.Time) bool { return !isFresh && isRecent(at, now, f.handler.settings.interval) }
+	isRecent := func(at time.Time) bool { return !look.isFresh && isRecent(at, now, f.handler.settings.interval) }
+	isFrontKnown := before.entrance.path != "" && isRecent(before.entrance.asked)
+	front := before.entrance.redirect
+	status := http.StatusFound
+	if look.atFront {
+		front, status = f.fetchFront(ctx)
+		if absent := f.blockedAtFront(status, blockage{}); absent.reason != "" {
+			return absent.result(front), frontPage{}, ctx.Err()
+		}
+	}
 	isKnown := isRecent(before.rootAsked)
 	p, blocked, err := f.findHandler(ctx, isKnown)
 	if err != nil {
@@ -142,10 +166,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh boo
 	if p.proxied {
 		rootAsked = now
 	}
-	isFrontKnown := before.entrance.path != "" && isRecent(before.entrance.asked)
-	front := before.entrance.redirect
-	status := http.StatusFound
-	if !isFrontKnown {
+	if !isFrontKnown && !look.atFront {
 		front, status = f.fetchFront(ctx)
 	}
 	blocked = f.blockedAtFront(status, blocked)
@@ -156,7 +177,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, isFresh boo
 	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
 	stylesheet := before.stylesheet
-	if blocked.reason == "" {
+	if blocked.reason == "" && !look.atFront {
 		stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
 	}
 	isRefused := blocked.reason == reasonRefused || p.seen == nil

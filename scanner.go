@@ -25,6 +25,7 @@ const (
 	sourcePatience   = time.Minute            // with a source, once no request waits
 	keepGrace        = time.Second            // for a stopped refresh to commit what it has found
 	retryEmpty       = 5 * time.Second        // until the next refresh of a site that has nothing to serve yet
+	maxAbsence       = time.Hour              // until the next look at a host that visitors named, and that has no front page
 	retryRefetch     = time.Minute            // until the next refresh after one that has failed, although an operator wants pages fetched
 	soon             = 200 * time.Millisecond // until the next refresh while pages are left to be fetched
 	maxOver          = 1_000_000              // candidates beyond max_urls that are gathered: others may turn out not to be listed
@@ -332,6 +333,7 @@ type prospects struct {
 	isFollowed bool          // and it has just left that to another one
 	changes    awareness     // how the site learns of changes of its files
 	isChanged  bool          // one was, since the last refresh began
+	absences   int           // refreshes, in a row, that found no front page of a host that visitors named
 	listLeft   bool          // a document of the site's own sitemaps was not read yet
 	nextList   time.Time     // when it may be fetched
 }
@@ -372,6 +374,10 @@ func due(p prospects) time.Time {
 		if p.changes == areTold {
 			interval = max(interval, restFor)
 		}
+	}
+	if p.absences > 0 {
+		// It costs nothing to ask again for a host that is made up.
+		interval = min(p.interval<<min(p.absences-1, 20), max(p.interval, maxAbsence))
 	}
 	// By then, the last refresh has taken no more than its share of the time.
 	spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
@@ -431,6 +437,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		next:     time.Unix(out.Crawled.Next, 0),
 		datesDue: out.DatesDue,
 		changes:  s.awareness(out),
+		absences: s.absences,
 	}
 	p.isChanged = s.isChanged(begun)
 	hasBegun := out.Result != outcome.Failed && out.Result != outcome.Followed && out.Result != outcome.Later
@@ -443,13 +450,14 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 }
 
 // probesTake returns the shortest interval at which the probes of all sites of the handler, each a request for a front page,
-// take a twentieth of the rate of upstreams. The front pages of a hundred sites may be those of one application.
+// take a twentieth of the rate of upstreams. The front pages of a hundred sites may be those of one application. Sites of a
+// rank below the site's do not count: visitors can make up any number of hosts.
 func (s *site) probesTake(probed *probeResult) time.Duration {
 	if probed == nil || !probed.proxied {
 		return 0
 	}
 	perProbe := time.Duration(shareOfTime * float64(time.Second) / s.handler.limiter.Rate())
-	return perProbe * time.Duration(s.handler.siteCount())
+	return perProbe * time.Duration(s.handler.probedSites(s.rank()))
 }
 
 // conclude plans the next refresh after one that has ended.
@@ -484,13 +492,14 @@ func (s *site) refreshWhenDue() {
 		// Until then, another app may fail to start, and it is the configuration before that goes on.
 		_ = s.app.await(s.ctx, s.app.serving)
 	}
-	var turn wait.Slots // nil: it waits for no other site
-	if s.onDemand {
-		turn = s.handler.onDemandTurn
-	}
-	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand) && turn.Take(s.ctx) {
+	// What a crawl has left of a host that visitors named needs no other request for its sitemap.
+	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand && !s.goesOn) {
+		release, ok := s.takeTurn()
+		if !ok {
+			return
+		}
 		s.run()
-		turn.Release()
+		release()
 	}
 }
 
@@ -499,6 +508,8 @@ func (s *site) refreshWhenDue() {
 func (s *site) run() {
 	demanded := s.schedule.Begin()
 	begun := s.app.now()
+	s.firstLook = s.isFirstLook()
+	s.runs++
 	s.planning.Lock()
 	s.prospected = nil
 	s.planning.Unlock()
@@ -524,6 +535,9 @@ func (s *site) run() {
 	}
 	s.checkSetup()
 	s.logWatched()
+	s.noteListed()
+	s.noteAbsence(&out)
+	s.goesOn = out.IsSettled() && out.Crawled.Generation != nil && !out.Crawled.Done
 	s.conclude(&out, begun)
 	s.schedule.End()
 	if s.onDemand {

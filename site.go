@@ -236,6 +236,12 @@ type site struct {
 	planning   sync.Mutex  // of what follows, and while the next refresh is planned by it
 	prospected *prospects  // of the last refresh; nil: one is under way, or none was
 
+	runs      int       // refreshes so far; these are only for the goroutine that runs them
+	absences  int       // of the last ones, in a row, that found no front page
+	goesOn    bool      // the last one has left pages that are due
+	firstLook bool      // the one under way is a first look: see isFirstLook
+	probedAt  time.Time // when the site was last probed
+
 	counted int                         // visited paths at the last countUnlinked; only the refresh uses it
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
@@ -278,6 +284,7 @@ func newSite(a *App, i identity) *site {
 	s.crawler = crawl.New(crawl.Options{
 		Fetcher: &s.fetcher,
 		Limiter: h.limiter,
+		Rank:    s.rank,
 		Slots:   a.slots,
 		Workers: cap(a.slots),
 		Now:     a.now,
@@ -322,7 +329,7 @@ func (s *site) drop() {
 // published, it waits; the error is errNotReady. A site on demand is refreshed because of it.
 func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if s.onDemand {
-		s.requested.Store(s.app.now().UnixNano())
+		s.noteRequest(s.app.now())
 		s.state.visits.Add(1)
 		s.schedule.Notify()
 	}
@@ -396,9 +403,9 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 // twins are the sites of which this one may be an alias, or they of it, and itself: by http and https, with www and without.
 func (s *site) twins() []*site {
 	apex := func(s *site) string { return strings.TrimPrefix(s.id.host, "www.") }
-	return slices.DeleteFunc(s.app.allSites(), func(o *site) bool {
+	return s.app.sitesThat(func(o *site) bool {
 		isNamed := !o.onDemand && o.handler.settings.base == ""
-		return !isNamed || o.id.prefix != s.id.prefix || apex(o) != apex(s)
+		return isNamed && o.id.prefix == s.id.prefix && apex(o) == apex(s)
 	})
 }
 

@@ -26,7 +26,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // TestDiscoverySettings is of JSON, whose settings no Caddyfile has checked.
@@ -162,14 +161,14 @@ func newVisiting(t testing.TB, sources ...input) *visiting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	v := &visiting{TB: t, logs: logs, clock: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)}
-	h := &Handler{logger: zap.New(core), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}, onDemandTurn: wait.NewSlots(1)}
+	h := &Handler{logger: zap.New(core), sources: sources, server: new(caddyhttp.Server), listener: address{scheme: "http"}, mounts: mounts{{}}}
 	if err := h.compile(""); err != nil {
 		t.Fatal(err)
 	}
 	v.handler = h
 	v.app = &App{
 		number: math.MaxUint64, // whatever configurations other tests have started
-		logger: h.logger, sampled: logonce.PerMinute(h.logger), now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site), hosts: make(map[siteID]*hostSite),
+		logger: h.logger, sampled: logonce.PerMinute(h.logger), now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site), hosts: make(map[siteID]*hostSite), keys: make(map[string]bool),
 		started: make(chan struct{}), counts: newCounts(nil),
 	}
 	h.app = v.app

@@ -245,6 +245,9 @@ func (r *Refresh) ownWait(ctx context.Context) (context.Context, context.CancelF
 	if r.site.app.building != nil {
 		return context.WithCancel(ctx)
 	}
+	if r.site.firstLook {
+		return context.WithTimeout(ctx, 0)
+	}
 	if !wait.IsDone(r.site.ready) {
 		return context.WithTimeout(ctx, ownFirstTime)
 	}
@@ -358,8 +361,8 @@ func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, conditions
 	maps.Copy(header, conditions)
 	q := crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}
 	request := func() (*crawl.Response, error) { return r.site.fetcher.get(ctx, q, nil) }
-	if isUpstream && !r.site.onDemand { // whose requests wait as they are
-		return r.site.handler.limiter.Do(waiting, request)
+	if isUpstream {
+		return r.site.handler.limiter.Do(waiting, r.site.rank(), request)
 	}
 	res, err = request()
 	return res, true, err
@@ -445,9 +448,9 @@ func (s *site) ownSoon() time.Duration {
 		return ownInterval // it only warns of a sitemap that it hides
 	}
 	documents := 0
-	for _, other := range s.app.allSites() {
+	for _, other := range s.app.sitesThat(func(o *site) bool { return o.handler == s.handler }) {
 		own := other.own.Load()
-		if other.handler == s.handler && own != nil && own.proxied {
+		if own != nil && own.proxied {
 			documents += len(own.documents)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -24,12 +25,17 @@ import (
 // probe probes the site's routes, and settles which sites are aliases of others. It returns what the crawl need not request,
 // too.
 func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPage, error) {
+	last := s.lastProbe()
+	if !demanded && s.goesOnWith(&last) {
+		return &last, frontPage{}, nil
+	}
 	probing := s.enter(stageProbe)
 	hangs := time.AfterFunc(fetchTimeout, func() {
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
 		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
-	probed, front, err := s.fetcher.probe(ctx, s.lastProbe(), demanded)
+	probed, front, err := s.fetcher.probe(ctx, last, looking{isFresh: demanded, atFront: s.firstLook || s.isAbsent()})
+	s.probedAt = s.app.now()
 	if hangs.Stop() {
 		s.logger.Clear("hangs")
 	}
@@ -85,6 +91,12 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	if !isEmpty && r.demanded && set.interval > firstWait {
 		r.until = r.start.Add(firstWait) // an operator waits no longer
 	}
+	if s.onDemand && !r.demanded {
+		r.until = r.start.Add(s.sliceTime())
+	}
+	if s.firstLook {
+		r.until = r.start
+	}
 	r.crawling = s.crawler.Start(r.candidates, s.policy(r))
 	return nil
 }
@@ -106,6 +118,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		},
 		Allowed:  robots.rules.Allows,
 		Closed:   robots.closed,
+		Spares:   s.firstLook,
 		Counts:   options.LinksCount,
 		Extract:  set.extract,
 		Settings: s.digest(robots.rules.String(), r.probed.byLinks),
@@ -369,12 +382,20 @@ func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result) {
 func (s *site) isOnlySite() bool { return s.handler.siteCount() == 1 }
 
 // siteCount returns the number of sites of the handler.
-func (h *Handler) siteCount() int {
+func (h *Handler) siteCount() int { return h.countSites(func(*site) bool { return true }) }
+
+// probedSites returns the number of sites of the handler whose front pages are requested again and again, of a rank and of
+// those above it.
+func (h *Handler) probedSites(of schedule.Rank) int {
+	return h.countSites(func(s *site) bool { return s.rank() <= of && !s.isAbsent() })
+}
+
+func (h *Handler) countSites(counts func(*site) bool) int {
 	h.app.mu.RLock()
 	defer h.app.mu.RUnlock()
 	n := 0
 	for _, s := range h.app.sites {
-		if s.handler == h {
+		if s.handler == h && counts(s) {
 			n++
 		}
 	}

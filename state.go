@@ -52,6 +52,8 @@ type siteState struct {
 	listener address // of its handler
 	path     string  // of the sitemap, as the handler's settings have it
 	onDemand bool
+	listed   atomic.Int64                  // when a site on demand first had pages, in Unix nanoseconds; 0: never
+	isKnown  atomic.Bool                   // it was requested again since: see site.rank
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
 	prefix   string // of its records
@@ -69,10 +71,6 @@ type siteState struct {
 // acquireState returns the state of a site from the pool, or a new one. Sites of several handlers
 // with the same URLs are told apart by a number. Under the App's mu.
 func acquireState(a *App, i *identity) *siteState {
-	used := make(map[string]bool)
-	for _, s := range a.sites {
-		used[s.state.key] = true
-	}
 	shares := a.sharing.isOn() && !i.onDemand && a.building == nil
 	folder := a.folder
 	if i.onDemand { // nothing is stored of sites that only visitors named
@@ -80,34 +78,22 @@ func acquireState(a *App, i *identity) *siteState {
 	}
 	key := ""
 	name := ""
-	for number := 0; key == "" || used[key]; number++ {
+	for number := 0; key == "" || a.keys[key]; number++ {
 		name = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
 		if key = fmt.Sprint(name, " ", folder, " ", i.onDemand); shares {
 			key += fmt.Sprint(" ", i.digest(), a.sharing.key()) // nodes with other settings or storages share nothing
 		}
 	}
-	var published *publish.Snapshot // by other settings: it is served until the first refresh
-	var copies store.Storage        // of what it has shared before, in memory; nil: there are none
-	var queue *announce.Queue       // of what was announced with another storage; nil: there was none
-	var formers []*siteState        // the configuration before drops them soon
 	host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
 	group := fmt.Sprintf("%s-%016x", host, i.digest(i.prefix, fleet.Format))
-	states.Range(func(_, value any) bool {
-		st := value.(*siteState)
-		if shares && strings.HasPrefix(st.key, name+" ") {
-			published = cmp.Or(st.published.Load().snapshot, published)
-			if st.fleet != nil && st.fleet.Prefix == fleet.Prefix(group) {
-				copies = st.fleet.Local
-			}
-			if st.fleet != nil && st.shared != a.sharing.key() {
-				queue = st.queue.Load()
-			}
-		}
-		if !st.onDemand && st.fleet == nil {
-			formers = append(formers, st)
-		}
-		return true
-	})
+	var before sharedBefore
+	if shares {
+		before = findShared(name, group, a.sharing.key())
+	}
+	formers := a.formers
+	if formers == nil && !shares && !i.onDemand {
+		formers = formerStates()
+	}
 	value, _, _ := states.LoadOrNew(key, func() (caddy.Destructor, error) {
 		var storage store.Storage
 		if folder != "" {
@@ -116,10 +102,10 @@ func acquireState(a *App, i *identity) *siteState {
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		prefix := "sites/" + unique
 		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand, prefix: prefix, names: i.names()}
-		st.published.Store(&publication{snapshot: published, names: published})
+		st.published.Store(&publication{snapshot: before.published, names: before.published})
 		if !shares {
 			if !i.onDemand {
-				st.formers.Store(&formers)
+				st.formers.Store(formers)
 			}
 			st.records = persist.NewSite(storage, prefix)
 			st.records.Now = a.now
@@ -131,7 +117,7 @@ func acquireState(a *App, i *identity) *siteState {
 			Group:    group,
 			Host:     hostname(),
 			Interval: i.handler.settings.interval,
-			Copies:   copies,
+			Copies:   before.copies,
 			Before:   storage,
 			Prefix:   prefix,
 			Now:      a.now,
@@ -143,11 +129,51 @@ func acquireState(a *App, i *identity) *siteState {
 		st.records = persist.NewSite(st.fleet, prefix)
 		st.records.Now = a.now
 		st.queued = st.fleet.QueueFile()
-		st.queue.Store(queue)
+		st.queue.Store(before.queue)
 		st.shared = a.sharing.key()
 		return st, nil
 	})
 	return value.(*siteState)
+}
+
+// sharedBefore is what the configuration before has of a site that it shared by other settings, or in another storage.
+type sharedBefore struct {
+	published *publish.Snapshot // by other settings: it is served until the first refresh
+	copies    store.Storage     // of what it has shared, in memory; nil: there are none
+	queue     *announce.Queue   // of what was announced with another storage; nil: there was none
+}
+
+// findShared finds what the configuration before has of a site by its name, which is to share it as a group in a storage.
+func findShared(name, group, storage string) (before sharedBefore) {
+	states.Range(func(_, value any) bool {
+		st := value.(*siteState)
+		if !strings.HasPrefix(st.key, name+" ") {
+			return true
+		}
+		before.published = cmp.Or(st.published.Load().snapshot, before.published)
+		if st.fleet != nil && st.fleet.Prefix == fleet.Prefix(group) {
+			before.copies = st.fleet.Local
+		}
+		if st.fleet != nil && st.shared != storage {
+			before.queue = st.queue.Load()
+		}
+		return true
+	})
+	return before
+}
+
+// formerStates returns those that a new site may have been under another name, of which the configuration before drops some
+// soon.
+func formerStates() *[]*siteState {
+	var formers []*siteState
+	states.Range(func(_, value any) bool {
+		st := value.(*siteState)
+		if !st.onDemand && st.fleet == nil {
+			formers = append(formers, st)
+		}
+		return true
+	})
+	return &formers
 }
 
 // Destruct implements [caddy.Destructor]: no configuration has the site any more.

@@ -236,6 +236,10 @@ func (s *site) logWatched() {
 		reason := zap.String("reason", st.Reason)
 		switch st.State {
 		case files.Incomplete:
+			if st.Reason == files.ReasonFull {
+				s.app.sayUnwatched() // once for all: there may be thousands
+				continue
+			}
 			s.logger.Once(zapcore.InfoLevel, kind, "files are not watched: changes show by the refresh interval", root, reason)
 		case files.Mistrusted:
 			s.logger.Once(zapcore.WarnLevel, kind, "files are not watched any more: changes show by the refresh interval", root, reason)
@@ -243,6 +247,13 @@ func (s *site) logWatched() {
 			s.logger.Once(zapcore.DebugLevel, kind, "files are watched: a change shows within seconds", root)
 		}
 	}
+}
+
+// sayUnwatched says once that there are more roots than are watched.
+func (a *App) sayUnwatched() {
+	a.unwatched.Do(func() {
+		a.logger.Info("there are more roots than can be watched: in the others, changes show by the refresh interval", zap.String("reason", files.ReasonFull))
+	})
 }
 
 // fresh returns for how long what is served may stay as it is. While the site rests, a change may show at any time, yet

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -47,6 +48,7 @@ type Policy struct {
 	Counts func(rec *store.Record) bool
 
 	Closed   bool          // nothing is fetched at all, as robots.txt cannot be fetched
+	Spares   bool          // no upstream is requested: another crawl follows
 	Links    bool          // pages that links name are fetched
 	Discover bool          // they are recorded, and fetched once visitors have requested them
 	Depth    int           // the most links away from the front page or a page that sources name, for a page to be fetched; 0: 250
@@ -85,12 +87,13 @@ func (p *Policy) expire() int64 { return int64(p.Expire / time.Second) }
 // Options are what a [Crawler] works with. Fetcher is needed.
 type Options struct {
 	Fetcher Fetcher
-	Limiter *Limiter         // of requests to upstreams; nil: 2 a second, one at a time
-	Slots   wait.Slots       // of computing; none is held while waiting for something
-	Workers int              // fetches of the site's own pages at a time; 0: 1
-	Now     func() time.Time // nil: time.Now
-	Own     bool             // no route proxies: the site itself responds for pages that are no files
-	Once    bool             // no crawl follows soon: all that is due is fetched, and what has changed is not confirmed
+	Limiter *Limiter             // of requests to upstreams; nil: 2 a second, one at a time
+	Rank    func() schedule.Rank // of the site, among those that share the Limiter; nil: it is named
+	Slots   wait.Slots           // of computing; none is held while waiting for something
+	Workers int                  // fetches of the site's own pages at a time; 0: 1
+	Now     func() time.Time     // nil: time.Now
+	Own     bool                 // no route proxies: the site itself responds for pages that are no files
+	Once    bool                 // no crawl follows soon: all that is due is fetched, and what has changed is not confirmed
 }
 
 // Crawler keeps what outlives one crawl of a site.
@@ -103,6 +106,7 @@ type Crawler struct {
 	proper404s    memory[int]     // paths that do not exist and were no soft 404s, by soft404Group
 	soft404Name   string          // last part of the paths that cannot exist
 	turns         turns
+	rest          rest // of the site's own upstream; under the Limiter's mu
 	signals       signals
 	frontHash     uint64 // of the front page's last response
 	batch         int64  // of the last crawl
@@ -113,6 +117,9 @@ func New(o Options) *Crawler {
 	o.Workers = max(o.Workers, 1)
 	if o.Limiter == nil {
 		o.Limiter = NewLimiter(2, 1)
+	}
+	if o.Rank == nil {
+		o.Rank = func() schedule.Rank { return schedule.Named }
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -343,7 +350,7 @@ func (r *Run) next() (at int64, done bool) {
 		return now + minute, true
 	case r.left:
 		// It waits for upstreams, if they are left alone. The time is rounded up: who comes back earlier finds nothing to do.
-		upstreams := r.c.o.Limiter.Next().Add(time.Second - 1).Unix()
+		upstreams := r.c.o.Limiter.nextOf(&r.c.rest).Add(time.Second - 1).Unix()
 		return max(now, upstreams), false
 	}
 	urgent := store.Sum(r.gen.Chunks()).Urgent

@@ -79,7 +79,7 @@ func (r *Run) dueOf(records []store.Record, upstream *queue) (due []*store.Recor
 			continue
 		}
 		proxied := r.c.isProxied(rec)
-		if proxied && (upstream == nil || r.stopped.Load()) {
+		if proxied && (upstream == nil || r.stopped.Load() || r.p.Spares) {
 			r.left = true
 			continue
 		}
@@ -118,7 +118,7 @@ func (r *Run) fetchOwn(wait context.Context, due []*store.Record, first string) 
 
 // allWorkers returns those for the site's own pages, and then those for pages of upstreams.
 func (r *Run) allWorkers() []*worker {
-	for len(r.workers) < r.c.o.Workers+cap(r.c.o.Limiter.slots) {
+	for len(r.workers) < r.c.o.Workers+r.c.o.Limiter.most {
 		r.workers = append(r.workers, &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)})
 	}
 	return r.workers
@@ -254,11 +254,11 @@ func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
 func (w *worker) get(path string, header http.Header, proxied bool) (resp *Response, ok bool) {
 	o := &w.run.c.o
 	if proxied {
-		if !o.Limiter.slots.Take(w.wait) {
-			return nil, false
+		of := o.Rank()
+		ok = o.Limiter.awaitRest(w.wait, &w.run.c.rest) && o.Limiter.Take(w.wait, of, o.Slots)
+		if ok {
+			defer o.Limiter.Release(of)
 		}
-		defer o.Limiter.slots.Release()
-		ok = o.Limiter.Wait(w.wait, o.Slots)
 	} else {
 		ok = o.Slots.Take(w.wait)
 	}
@@ -283,8 +283,10 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	if err != nil {
 		resp = nil
 	}
-	if proxied || resp != nil && resp.Proxied {
-		o.Limiter.record(time.Since(begun), resp)
+	// What took no turn puts off those of others. With so many new hosts that each has one such page, they would have none.
+	isCounted := proxied || resp != nil && resp.Proxied && !w.run.p.Spares
+	if isCounted {
+		o.Limiter.record(o.Rank(), &w.run.c.rest, time.Since(begun), resp)
 	}
 	return resp, true
 }

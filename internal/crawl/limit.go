@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -18,16 +19,44 @@ const (
 )
 
 // Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that while they are
-// slow, refuse, or do not respond. All sites of a handler share one. It is safe for concurrent use.
+// slow, refuse, or do not respond. All sites of a handler share one, by their ranks: see [schedule.Line]. It is safe for
+// concurrent use.
 type Limiter struct {
 	rate     float64 // requests a second
 	interval time.Duration
-	slots    wait.Slots
+	most     int // requests at a time, of each side
 
-	mu      sync.Mutex
-	budget  budget        // of known pages
-	next    time.Time     // no request begins before
-	backoff time.Duration // after the last response; 0: it was no refusal
+	mu     sync.Mutex
+	budget budget    // of known pages
+	next   time.Time // no request begins before
+	rest   rest      // of what the configuration names, and of upstreams that ask for it
+	free   [sides]int
+	line   schedule.Line[*waiter]
+	begins bool        // a turn was granted, and its request waits for a computing slot
+	timer  *time.Timer // grants the next turn; nil: it was never set
+}
+
+// side is whose requests at a time are counted together. A host that visitors named may have an upstream of its own, which
+// hangs: sites that the configuration names do not wait for that.
+type side uint8
+
+const (
+	bySettings side = iota
+	byVisitors
+	sides
+)
+
+func sideOf(of schedule.Rank) side {
+	if of == schedule.Named {
+		return bySettings
+	}
+	return byVisitors
+}
+
+// waiter waits for a turn.
+type waiter struct {
+	until   time.Time // no turn is wanted later; zero: there is no such time
+	granted chan bool // false: the turn comes too late
 }
 
 // NewLimiter returns a Limiter for so many requests a second, so many at a time.
@@ -35,7 +64,8 @@ func NewLimiter(rate float64, concurrency int) *Limiter {
 	return &Limiter{
 		rate:     rate,
 		interval: time.Duration(float64(time.Second) / rate),
-		slots:    wait.NewSlots(concurrency),
+		most:     concurrency,
+		free:     [sides]int{bySettings: concurrency, byVisitors: concurrency},
 	}
 }
 
@@ -45,15 +75,13 @@ func (l *Limiter) Rate() float64 { return l.rate }
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
 	before.mu.Lock()
-	backoff := before.backoff
+	backoff := before.rest.backoff
 	next := before.next
 	before.mu.Unlock() // it may be l, as of a site that comes back while two configurations run
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.backoff = max(l.backoff, backoff)
-	if next.After(l.next) {
-		l.next = next
-	}
+	l.rest.backoff = max(l.rest.backoff, backoff)
+	l.postpone(next)
 }
 
 // Next is when the next request may begin, as far as it is known.
@@ -74,75 +102,196 @@ func (l *Limiter) checkClock() {
 	}
 }
 
-// Wait waits for a turn and for a slot, and takes both at once; false: ctx ended, or its deadline is before the turn.
-func (l *Limiter) Wait(ctx context.Context, slots wait.Slots) bool {
-	for slots.Take(ctx) {
-		pause := l.turn()
-		if pause <= 0 {
-			return true
-		}
-		slots.Release() // others compute meanwhile
-		deadline, ok := ctx.Deadline()
-		if ok && time.Until(deadline) < pause {
+// Take waits for a turn, and then for a computing slot; false: ctx ended, or its deadline is before the turn. Who has taken
+// the turn calls Release with the same rank after the request, and gives the slot back.
+func (l *Limiter) Take(ctx context.Context, of schedule.Rank, slots wait.Slots) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	w := &waiter{granted: make(chan bool, 1)}
+	w.until, _ = ctx.Deadline()
+	l.mu.Lock()
+	l.line.Add(of, w)
+	l.grant()
+	l.mu.Unlock()
+	select {
+	case ok := <-w.granted:
+		if !ok {
 			return false
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+	case <-ctx.Done():
+		l.leave(of, w)
+		return false
 	}
-	return false
+	// Others compute for as long as they like: the next turn comes an interval after this one is used.
+	hasSlot := slots.Take(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begins = false
+	if hasSlot {
+		l.next = time.Now().Add(l.interval)
+	} else {
+		l.free[sideOf(of)]++
+	}
+	l.grant()
+	return hasSlot
+}
+
+// leave leaves the line, or gives back a turn that was granted meanwhile.
+func (l *Limiter) leave(of schedule.Rank, w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.line.Remove(of, w) || !<-w.granted {
+		return
+	}
+	l.begins = false
+	l.free[sideOf(of)]++
+	l.grant()
+}
+
+// Release ends the request of a turn.
+func (l *Limiter) Release(of schedule.Rank) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free[sideOf(of)]++
+	l.grant()
+}
+
+// Pace waits for a turn, as Take does, for a request that is made at another time; false: there is none.
+func (l *Limiter) Pace(ctx context.Context, of schedule.Rank) bool {
+	if !l.Take(ctx, of, nil) {
+		return false
+	}
+	l.Release(of)
+	return true
 }
 
 // Do makes one request to an upstream in its turn, and notes the response, for requests besides those of a crawl. ok is
 // false if ctx ended before, or its deadline is before the turn: then no request was made.
-func (l *Limiter) Do(ctx context.Context, request func() (*Response, error)) (resp *Response, ok bool, err error) {
-	if !l.slots.Take(ctx) {
+func (l *Limiter) Do(ctx context.Context, of schedule.Rank, request func() (*Response, error)) (resp *Response, ok bool, err error) {
+	if !l.Take(ctx, of, nil) {
 		return nil, false, nil
 	}
-	defer l.slots.Release()
-	if !l.Wait(ctx, nil) {
-		return nil, false, nil
-	}
+	defer l.Release(of)
 	begun := time.Now()
 	resp, err = request()
 	if err != nil {
 		resp = nil
 	}
-	l.record(time.Since(begun), resp)
+	l.record(of, new(rest), time.Since(begun), resp)
 	return resp, true, err
 }
 
-// turn takes the next turn, or returns the time until then.
-func (l *Limiter) turn() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// grant grants the next turn if it is due, or has it granted in time. Under mu.
+func (l *Limiter) grant() {
+	hasRoom := func(of schedule.Rank) bool { return l.free[sideOf(of)] > 0 }
+	if l.begins {
+		return
+	}
 	l.checkClock()
 	if pause := time.Until(l.next); pause > 0 {
-		return pause
+		l.grantAfter(pause)
+		return
 	}
-	l.next = time.Now().Add(l.interval)
-	return 0
+	w, of, ok := l.line.Next(hasRoom)
+	if !ok {
+		return // until a request has ended, or somebody comes
+	}
+	l.free[sideOf(of)]--
+	l.begins = true
+	w.granted <- true
 }
 
-// record notes how long a request took, and its response; nil: there was none.
-func (l *Limiter) record(took time.Duration, resp *Response) {
+// grantAfter sets the timer, and sends those away for whom the next turn comes too late. Under mu.
+func (l *Limiter) grantAfter(pause time.Duration) {
+	isLate := func(w *waiter) bool { return !w.until.IsZero() && w.until.Before(l.next) }
+	for _, w := range l.line.Reject(isLate) {
+		w.granted <- false
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	if l.line.IsEmpty() {
+		return
+	}
+	l.timer = time.AfterFunc(pause, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.grant()
+	})
+}
+
+// postpone lets no request begin before a time. Under mu.
+func (l *Limiter) postpone(next time.Time) {
+	if next.After(l.next) {
+		l.next = next
+		l.grant()
+	}
+}
+
+// record notes how long a request took, and its response; nil: there was none. own is how long the site itself leaves its
+// upstream alone: what that of a made-up host does says nothing about those of others.
+func (l *Limiter) record(of schedule.Rank, own *rest, took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	isRefused := resp != nil && (resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable)
+	resting := own
+	if of == schedule.Named || isRefused {
+		resting = &l.rest
+	}
 	now := time.Now()
-	pause := min(slowness*took/time.Duration(cap(l.slots)), maxBackoff)
-	pause = max(pause, l.interval-took) // also if it took no turn
+	pause := resting.after(took, l.interval, l.most, now, resp)
+	if resting == own {
+		own.until = now.Add(pause)
+		pause = 0
+	}
+	l.postpone(now.Add(max(pause, l.interval-took))) // also if it took no turn
+}
+
+// rest is how upstreams are left alone.
+type rest struct {
+	backoff time.Duration // after the last response; 0: it was no refusal
+	until   time.Time     // of a site's own upstream
+}
+
+// after returns for how long upstreams are left alone after a response; nil: there was none.
+func (r *rest) after(took, interval time.Duration, most int, now time.Time, resp *Response) time.Duration {
+	pause := min(slowness*took/time.Duration(most), maxBackoff)
 	switch {
 	case resp == nil:
-		l.backoff = min(max(2*l.backoff, l.interval), maxBackoff)
-		pause = max(pause, l.backoff)
+		r.backoff = min(max(2*r.backoff, interval), maxBackoff)
+		return max(pause, r.backoff)
 	case resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable:
-		l.backoff = min(max(2*l.backoff, firstBackoff), maxBackoff)
-		pause = max(pause, wait.RetryAfter(resp.Header, now, l.backoff))
-	default:
-		l.backoff = 0
+		r.backoff = min(max(2*r.backoff, firstBackoff), maxBackoff)
+		return max(pause, wait.RetryAfter(resp.Header, now, r.backoff))
 	}
-	if next := now.Add(pause); next.After(l.next) {
-		l.next = next
+	r.backoff = 0
+	return pause
+}
+
+// awaitRest waits until the site's own upstream may be requested again; false: ctx ended, or its deadline is before that.
+func (l *Limiter) awaitRest(ctx context.Context, own *rest) bool {
+	l.mu.Lock()
+	until := own.until
+	l.mu.Unlock()
+	pause := min(time.Until(until), maxBackoff) // it is longer where the clock was set back
+	if pause <= 0 {
+		return ctx.Err() == nil
 	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
+		return false
+	}
+	wait.Within(pause, ctx.Done())
+	return ctx.Err() == nil
+}
+
+// nextOf is Next for a site that leaves its own upstream alone.
+func (l *Limiter) nextOf(own *rest) time.Time {
+	next := l.Next()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if own.until.After(next) {
+		return own.until
+	}
+	return next
 }

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -324,15 +326,15 @@ func TestLimiter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, first := NewLimiter(test.rate, 1), time.Now()
 				for i, want := range test.want {
-					if !l.Wait(t.Context(), l.slots) {
+					if !l.Take(t.Context(), schedule.Named, nil) {
 						t.Fatal("no turn")
 					}
 					if got := time.Since(first).Round(ms); got != want {
 						t.Errorf("request %d: got %s, want %s", i, got, want)
 					}
 					time.Sleep(test.took)
-					l.record(test.took, test.resp)
-					l.slots.Release()
+					l.record(schedule.Named, new(rest), test.took, test.resp)
+					l.Release(schedule.Named)
 					next := NewLimiter(test.rate, 1) // a reload changes nothing
 					next.Resume(l)
 					next.Resume(next) // as of a site that comes back while both configurations run
@@ -362,10 +364,10 @@ func TestBackoffEnds(t *testing.T) {
 			{response(http.StatusInternalServerError), time.Second / 2},
 			{nil, time.Second / 2},
 		} {
-			if !l.Wait(t.Context(), nil) {
+			if !l.Pace(t.Context(), schedule.Named) {
 				t.Fatal("no turn")
 			}
-			l.record(0, test.resp)
+			l.record(schedule.Named, new(rest), 0, test.resp)
 			if got := time.Until(l.Next()); got != test.want {
 				t.Errorf("after response %d: the next request may begin after %s, want %s", i, got, test.want)
 			}
@@ -412,7 +414,7 @@ func TestChunkDue(t *testing.T) {
 func TestNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(2, 1)
-		l.record(100*time.Millisecond, response(200))
+		l.record(schedule.Named, new(rest), 100*time.Millisecond, response(200))
 		if wait := time.Until(l.Next()); wait != 400*time.Millisecond {
 			t.Errorf("the next one may begin after %s, want 400ms", wait)
 		}
@@ -434,7 +436,11 @@ func TestLimiterClockSetBack(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			for ask, pause := range map[string]func(l *Limiter) time.Duration{
-				"turn": (*Limiter).turn,
+				"turn": func(l *Limiter) time.Duration {
+					begun := time.Now()
+					l.Pace(t.Context(), schedule.Named)
+					return time.Since(begun)
+				},
 				"Next": func(l *Limiter) time.Duration { return time.Until(l.Next()) },
 			} {
 				l := NewLimiter(test.rate, 1)
@@ -460,23 +466,84 @@ func TestDo(t *testing.T) {
 			resp *Response
 			want time.Duration
 		}{{response(200), 0}, {response(503), time.Second / 2}, {response(200), time.Minute + time.Second/2}} {
-			resp, ok, err := l.Do(t.Context(), func() (*Response, error) {
+			resp, ok, err := l.Do(t.Context(), schedule.Named, func() (*Response, error) {
 				if got := time.Since(begun); got != test.want {
 					t.Errorf("request %d began after %s, want %s", i, got, test.want)
 				}
-				if len(l.slots) != 1 {
+				if l.free[bySettings] != 0 {
 					t.Errorf("request %d has no slot", i)
 				}
 				return test.resp, nil
 			})
-			if resp != test.resp || !ok || err != nil || len(l.slots) != 0 {
+			if resp != test.resp || !ok || err != nil || l.free[bySettings] != 1 {
 				t.Errorf("request %d: got %v, %t, %v", i, resp, ok, err)
 			}
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, ok, _ := l.Do(soon, func() (*Response, error) { t.Error("it came before its turn"); return nil, nil }); ok || len(l.slots) != 0 {
+		if _, ok, _ := l.Do(soon, schedule.Named, func() (*Response, error) { t.Error("it came before its turn"); return nil, nil }); ok || l.free[bySettings] != 1 {
 			t.Error("there was a turn")
+		}
+	})
+}
+
+// TestRanksShareThePace: whatever hosts visitors make up, and however many, a named site of the handler keeps half of the
+// pace, and a known one most of the rest.
+func TestRanksShareThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(2, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		var turns [3]atomic.Int32
+		var group sync.WaitGroup
+		for of, sites := range map[schedule.Rank]int{schedule.Named: 1, schedule.Known: 2, schedule.Fresh: 200} {
+			for range sites {
+				group.Go(func() {
+					for l.Pace(ctx, of) {
+						turns[of].Add(1)
+					}
+				})
+			}
+		}
+		group.Wait()
+		named, known, fresh := turns[schedule.Named].Load(), turns[schedule.Known].Load(), turns[schedule.Fresh].Load()
+		if named < 98 || known < 58 || fresh < 18 || named+known+fresh > 181 {
+			t.Errorf("got %d, %d and %d turns, want 100, 60 and 20", named, known, fresh)
+		}
+	})
+}
+
+// TestHangingHost: a host that visitors named, and whose upstream hangs, holds up neither named sites nor others for longer
+// than its requests take.
+func TestHangingHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(2, 1)
+		var own rest
+		l.Take(t.Context(), schedule.Fresh, nil)
+		begun := time.Now()
+		for i, want := range []time.Duration{time.Second / 2, time.Second, 3 * time.Second / 2} {
+			if !l.Pace(t.Context(), schedule.Named) || time.Since(begun) != want {
+				t.Errorf("named request %d begins after %s, want %s", i, time.Since(begun), want)
+			}
+		}
+		time.Sleep(10*time.Second - time.Since(begun))
+		l.record(schedule.Fresh, &own, 10*time.Second, nil)
+		l.Release(schedule.Fresh)
+		if !l.Pace(t.Context(), schedule.Known) || time.Since(begun) != 10*time.Second {
+			t.Errorf("another host has its turn after %s, want 10s", time.Since(begun))
+		}
+		if left := time.Until(l.nextOf(&own)); left != 20*time.Second {
+			t.Errorf("the one that hangs is left alone for %s, want 20s", left)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if l.awaitRest(soon, &own) || time.Since(begun) != 10*time.Second {
+			t.Error("it is waited for in vain")
+		}
+		// That an upstream asks for a pause is believed of any host: they may all be those of one application.
+		l.record(schedule.Fresh, &own, 0, response(http.StatusTooManyRequests))
+		if left := time.Until(l.Next()); left != time.Minute {
+			t.Errorf("after a 429: all wait for %s, want a minute", left)
 		}
 	})
 }

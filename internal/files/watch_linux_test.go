@@ -528,7 +528,7 @@ func TestWatchLimits(t *testing.T) {
 		reason string
 	}{
 		"folders": {func(w *Watcher) { w.budget.maxWatches = 3 }, "more folders than the 3"},
-		"roots":   {func(w *Watcher) { w.budget.maxRoots = 0 }, "the process watches 0 roots already"},
+		"roots":   {func(w *Watcher) { w.budget.maxRoots = 0 }, ReasonFull},
 		"instances": {func(w *Watcher) {
 			w.notify = func() (notifier, error) { return nil, errors.New("no inotify instance is left") }
 		}, "no inotify instance is left"},
@@ -571,7 +571,7 @@ func TestWatchLimits(t *testing.T) {
 	other := watchedAt(t, w.root)
 	other.w.budget = w.w.budget
 	other.scan()
-	other.want(Incomplete, "1 roots already")
+	other.want(Incomplete, ReasonFull)
 	other.w.Close()
 	w.w.Close()
 }

@@ -35,6 +35,9 @@ type pass struct {
 	digest  uint64                 // of the pages yielded so far
 }
 
+// ReasonFull is the Reason of a root that is one too many.
+const ReasonFull = "the process watches as many roots as it may already"
+
 const (
 	reasonUntold  = "a scan found a change that no event told of"
 	reasonVirtual = "it is not read through the operating system's own file system"
@@ -70,7 +73,7 @@ func (w *Watcher) begin(o *Options, root string) *pass {
 	} else {
 		p.hasRoot = take(&w.budget.roots, w.budget.maxRoots)
 		if !p.hasRoot {
-			p.refuse(fmt.Sprintf("the process watches %d roots already, and no more", w.budget.maxRoots))
+			p.refuse(ReasonFull)
 			return p
 		}
 	}

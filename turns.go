@@ -1,0 +1,126 @@
+package sitemap
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
+)
+
+const (
+	maxRefreshes = 32              // of all sites at a time: each has a few goroutines and open files
+	turnTime     = 2 * time.Second // for which a refresh may hold its turn: one that hangs holds up nobody
+	freshSlice   = time.Second     // of a crawl of a host that visitors named, until it is another one's turn
+	knownSlice   = 5 * time.Second // the same, of a known one: between two slices, it makes no use of its share of the rate
+	knownAfter   = firstWait       // a host is known that is requested again so long after its first pages were listed
+
+	// The first look at a host that visitors named has one or two requests of upstreams, which the rate does not bound: whoever
+	// requests the sitemap could as well request the front page. Else a burst of made-up hosts would take all turns.
+	firstLooksRate   = 20 // a second
+	firstLooksAtOnce = 16
+)
+
+// rank returns the rank of the site among those that share turns, and the rate of upstreams.
+func (s *site) rank() schedule.Rank {
+	switch {
+	case !s.onDemand:
+		return schedule.Named
+	case s.state.isKnown.Load():
+		return schedule.Known
+	}
+	return schedule.Fresh
+}
+
+// noteRequest notes that a visitor has requested a document of a site on demand. A made-up host may have pages, too, as an
+// application may return the same ones for any host: only who is requested again is known.
+func (s *site) noteRequest(now time.Time) {
+	s.requested.Store(now.UnixNano())
+	listed := s.state.listed.Load()
+	if listed != 0 && now.Sub(time.Unix(0, listed)).Abs() >= knownAfter {
+		s.state.isKnown.Store(true)
+	}
+}
+
+// noteListed notes when a site on demand first has pages.
+func (s *site) noteListed() {
+	if s.onDemand && s.published().snapshot != nil {
+		s.state.listed.CompareAndSwap(0, s.app.now().UnixNano())
+	}
+}
+
+// isFirstLook reports whether nothing is known yet of a host that visitors named. A first look has few requests, and waits
+// for no crawl.
+func (s *site) isFirstLook() bool {
+	return s.onDemand && s.runs == 0 && s.probed.Load() == nil && s.published().probed == nil
+}
+
+// takeTurn waits for the turn of the site's next refresh; false: the site was stopped before. release may be called twice.
+func (s *site) takeTurn() (release func(), ok bool) {
+	of := s.rank()
+	turns := s.app.turns
+	switch {
+	case s.isFirstLook():
+		looks := s.handler.firstLooks
+		ok = looks.Take(s.ctx, of, nil)
+		release = sync.OnceFunc(func() { looks.Release(of) })
+	default:
+		s.paceProbe(of)
+		ok = turns.Take(s.ctx, of)
+		release = sync.OnceFunc(func() { turns.Release(of) })
+	}
+	if ok {
+		time.AfterFunc(turnTime, release)
+	}
+	return release, ok
+}
+
+// paceProbe waits until the rate of upstreams allows the requests of a probe, for ten seconds at most. Those of named sites are
+// so few that they need not wait: see probesTake.
+func (s *site) paceProbe(of schedule.Rank) {
+	last := s.lastProbe()
+	if !s.onDemand || !last.proxied || s.goesOnWith(&last) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, fetchTimeout)
+	defer cancel()
+	if !s.handler.limiter.Pace(ctx, of) {
+		<-ctx.Done()
+	}
+}
+
+// goesOnWith reports whether the next refresh goes on with the crawl of the last one, and with what its probe has found: a
+// slice of a crawl is short.
+func (s *site) goesOnWith(probed *probeResult) bool {
+	isRecent := s.app.now().Sub(s.probedAt).Abs() < s.handler.settings.interval
+	return s.onDemand && s.goesOn && isRecent && probed.blocked == ""
+}
+
+// sliceTime is how long the site's crawl goes on until it is another one's turn.
+func (s *site) sliceTime() time.Duration {
+	switch s.rank() {
+	case schedule.Fresh:
+		return freshSlice
+	case schedule.Known:
+		return knownSlice
+	}
+	return s.handler.settings.interval
+}
+
+// isAbsent reports whether the host has no front page, as far as is known: then it may be made up.
+func (s *site) isAbsent() bool {
+	probed := s.probed.Load()
+	return s.onDemand && probed != nil && probed.blocked == reasonAbsent
+}
+
+// noteAbsence counts the refreshes that found no front page.
+func (s *site) noteAbsence(out *report.Refresh) {
+	switch {
+	case !s.isAbsent():
+		s.absences = 0
+	case out.Result != outcome.Failed:
+		s.absences++
+	}
+}
