@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -70,6 +71,11 @@ func (b *bench) manyNamed(ctx context.Context, directive string) (n named) {
 		return s.listsAll(ctx, b.sites)
 	}))
 	n.listed = time.Since(s.begun).Seconds()
+	check(s.until(ctx, "an end of all refreshes", func() (bool, error) {
+		time.Sleep(200 * time.Millisecond)
+		_, body, err := get(ctx, "http://"+s.admin+"/sitemap/sites")
+		return !bytes.Contains(body, []byte(`"refreshing"`)), err
+	}))
 	n.heap, _, err = s.memory(ctx)
 	check(err)
 	before := s.fetches(ctx)
