@@ -251,11 +251,12 @@ type Crawl struct {
 	// dates of the sources, and the other settings of the crawl must not be set. Default: false.
 	Off bool `json:"off,omitempty"`
 
-	// The maximum number of requests to upstreams per second, from 1/3600, one an hour, to 1000. Files are
-	// requested as fast as half of the cores allow. Default: 2.
+	// The maximum number of requests to upstreams per second, from 1/3600, one an hour, to 1000, besides those of first
+	// looks at hosts that only visitors name. Files are requested as fast as half of the cores allow. Default: 2.
 	Rate float64 `json:"rate,omitempty"`
 
-	// The maximum number of simultaneous requests to upstreams, 1 to 100. Default: 1.
+	// The maximum number of simultaneous requests to upstreams, 1 to 100; as many more for all hosts that only visitors
+	// name. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// Path patterns, and words of path segments, that are never requested if only links or visitors name them. A word
