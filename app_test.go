@@ -400,8 +400,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestOnDemandTurns: sites on demand are refreshed one at a time, in the order in which they became
-// due, and only while somebody asks for them; a named site does not wait for them.
+// TestOnDemandTurns: sites on demand are first refreshed in the order in which they were requested, and later only while
+// somebody asks for them; a named site does not wait for them.
 func TestOnDemandTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)

@@ -159,10 +159,10 @@ func (p *platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprintf(w, "<!doctype html><title>%s %s</title><h1>Page %s of %s</h1>", host, n, n, host)
+	_, _ = fmt.Fprintf(w, "<!doctype html><title>%s %s</title><h1>Page %s of %s</h1>", host, n, n, host)
 	if !isPage {
 		for i := range pages {
-			fmt.Fprintf(w, "<a href=\"/p/%d\">%d</a> ", i, i)
+			_, _ = fmt.Fprintf(w, "<a href=\"/p/%d\">%d</a> ", i, i)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (b *bench) burst(ctx context.Context, isDefault bool) (m burstMeasured) {
 	upstream := must(net.Listen("tcp", "127.0.0.1:0"))
 	server := &http.Server{Handler: app}
 	go func() { _ = server.Serve(upstream) }()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	addr := freeAddr()
 	_, port, err := net.SplitHostPort(addr)
 	check(err)
@@ -225,7 +225,11 @@ func (b *bench) burst(ctx context.Context, isDefault bool) (m burstMeasured) {
 	come := func(tenant int) {
 		asking.Go(func() {
 			begun := time.Now()
-			check(s.until(ctx, "sitemap of a new tenant", func() (bool, error) { return ask(fmt.Sprintf("new-%d", tenant)) == http.StatusOK, nil }))
+			host := fmt.Sprintf("new-%d", tenant)
+			err := s.until(ctx, "sitemap of a new tenant", func() (bool, error) { return ask(host) == http.StatusOK, nil })
+			if err != nil {
+				b.say("  many: %s: %v", host, err)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			firsts = append(firsts, time.Since(begun).Seconds())
