@@ -29,6 +29,7 @@ const (
 	rememberInterval = time.Minute         // between two looks at what was requested, and writes
 	rememberFor      = 30 * 24 * time.Hour // after the last request
 	rememberPatience = 10 * time.Second    // with the disk
+	maxRetries       = 10                  // sites that are refreshed at each look, as their last refresh did not tell
 	demandHalves     = 7 * 24 * time.Hour  // in which what was requested counts half
 )
 
@@ -332,7 +333,11 @@ func (a *App) forgetHosts() {
 	ctx, cancel := context.WithTimeout(a.running, rememberPatience)
 	defer cancel()
 	err := a.remembered.file.Delete(ctx)
-	if err != nil && a.running.Err() == nil {
+	if err == nil {
+		return
+	}
+	// A folder that cannot be used is of no concern here, unless there is something in it.
+	if a.remembered.file.Load(ctx, func([]byte) {}) == nil {
 		a.logger.Warn("cannot delete the remembered hosts", append(a.stateFields(err), zap.String("file", rememberedKey))...)
 	}
 }
@@ -351,19 +356,37 @@ func (a *App) recallHosts() error {
 	}
 	a.remembered.forget(func(key hostKey) bool { return a.handlerOf(key, true) == nil })
 	demands, keys := a.remembered.count(nil, a.RememberHosts, a.now())
+	of := make(map[*Handler][]hostKey)
 	for _, key := range keys {
-		id := siteID{a.handlerOf(key, true), key.address}
+		h := a.handlerOf(key, true)
+		of[h] = append(of[h], key)
+	}
+	for h, keys := range of {
+		a.group.Go(func() { a.recallEach(h, keys, demands) })
+	}
+	return nil
+}
+
+// recallEach makes the remembered sites of a handler in order. Only one of them waits for its turn at a time, so that a host
+// that a visitor requests meanwhile does not wait for all of them.
+func (a *App) recallEach(h *Handler, keys []hostKey, demands hostDemands) {
+	for _, key := range keys {
+		id := siteID{h, key.address}
 		if a.lookup(id) != nil {
 			continue
 		}
 		s, err := a.site(id)
 		if err != nil {
-			return nil // there is no room for more
+			return // there is no room for more
 		}
 		// Hosts that visitors request now come first where there is no room for all.
 		s.requested.Store(demands[key].last.UnixNano())
+		select {
+		case <-s.ready:
+		case <-a.running.Done():
+			return
+		}
 	}
-	return nil
 }
 
 // keepHosts looks at what was requested, and stores the hosts to remember. isLast: the App is stopped, and does not wait for
@@ -386,9 +409,11 @@ func (a *App) keepHosts(isLast bool) error {
 		}
 	}
 	demands, keys := a.remembered.count(live, a.RememberHosts, a.now())
-	for _, key := range keys {
-		if s := unknown[key]; s != nil {
+	retries := maxRetries
+	for key, s := range unknown { // in no order, so that each has its turn
+		if retries > 0 && demands[key].isKept(a.now()) {
 			s.schedule.Notify() // what listed pages is tried again although nobody requests it
+			retries--
 		}
 	}
 	running := a.running

@@ -1,13 +1,16 @@
 package sitemap
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -107,6 +110,47 @@ func TestStoredHosts(t *testing.T) {
 	if got, err := decodeHosts([]byte(`{"hosts":[` + many.String()[1:] + `]}`)); err != nil || len(got) != maxOnDemandSites {
 		t.Errorf("too many: got %d, %v", len(got), err)
 	}
+}
+
+// TestRecallInTurn: remembered sites are made one after the other, the most requested first, and a host that is requested
+// meanwhile waits for one of them only.
+func TestRecallInTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists("/")
+		b.app.scheduled = true
+		b.app.RememberHosts = 3
+		now := time.Now()
+		demands := make(hostDemands)
+		for i, host := range []string{"fourth.example", "third.example", "second.example", "first.example", "named.example"} {
+			demands[hostKey{address{scheme: "http", host: host}, b.handler.listener, "/sitemap.xml"}] = hostDemand{float64(i + 1), now, true}
+		}
+		b.app.remembered = &rememberedHosts{file: persist.NewFile(nil, rememberedKey), demands: demands, isLoaded: true}
+		var mu sync.Mutex
+		var order []string
+		b.source = func(_ context.Context, r *Refresh, yield func(Page) error) error {
+			mu.Lock()
+			order = append(order, strings.TrimPrefix(r.BaseURL, "http://"))
+			mu.Unlock()
+			time.Sleep(firstPatience / 2)
+			return yield(Page{Path: "/"})
+		}
+		if err := b.app.recallHosts(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // the first one is refreshed now
+		if _, err := b.visit("tenant.example"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute / 2)
+		mu.Lock()
+		if got, want := strings.Join(order, " "), "first.example tenant.example second.example third.example"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		mu.Unlock()
+		if err := b.app.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestListing is what a site's last refresh tells of whether it lists pages.
