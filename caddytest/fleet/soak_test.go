@@ -46,8 +46,10 @@ const (
 	soakLag   = 2 * soakGrace // by which one node is behind the others, now and then
 	soakDown  = 5 * time.Second
 
-	maxRatio = 3        // of the bytes in the storage to those after the start
-	perSite  = 64 << 10 // bytes besides, for what a site has lost within the last hour
+	// What no generation names any more stays for an hour or so.
+	maxRatio      = 3 // of the bytes in the storage to those after the start, besides
+	staysFor      = 70 * time.Minute
+	perDeployment = 64 << 10 // bytes that a deployment leaves: about ten generations of a small site
 )
 
 // soakedSite is a site whose nodes have a root each. Its methods may be called side by side.
@@ -107,6 +109,7 @@ type soak struct {
 	sites    []*soakedSite
 	presence []presence // by node
 	steps    []step
+	deployed []time.Time
 	changes  map[string]int // by URL
 	counts   map[string]int // what was done, by kind
 	first    int64          // bytes in the storage after the start
@@ -326,15 +329,15 @@ func (s *soak) release(site *soakedSite) {
 	if isBusy {
 		return
 	}
-	s.counts["deployments"]++
-	number := s.counts["deployments"]
+	now := time.Now()
+	s.deployed = append(s.deployed, now)
+	number := len(s.deployed)
 	added := fmt.Sprintf("/new/page%04d.html", number)
 	edited := pages[s.rand.IntN(len(pages))]
 	removed := pages[s.rand.IntN(len(pages))]
 	if removed == edited || number%3 != 0 {
 		removed = ""
 	}
-	now := time.Now()
 	write := func(n *node) {
 		s.deploy(n, site, added, fmt.Sprint("added by ", number), now)
 		s.deploy(n, site, edited, fmt.Sprint("edited by ", number), now)
@@ -500,14 +503,20 @@ func (s *soak) stored() (total int64) {
 func (s *soak) bound() {
 	s.t.Helper()
 	stored := s.stored()
-	most := maxRatio*s.first + int64(len(s.sites)*perSite)
+	recent := 0
+	for _, at := range s.deployed {
+		if time.Since(at) < staysFor {
+			recent++
+		}
+	}
+	most := maxRatio*s.first + int64(recent*perDeployment)
 	if stored > most {
 		s.fault("storage", "it has %d bytes, more than %d", stored, most)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.t.Logf("%s: %d bytes in the storage (%.1f of those after the start); %v; %v", time.Now().UTC().Format(time.TimeOnly), stored,
-		float64(stored)/float64(s.first), s.counts, s.counted)
+	s.t.Logf("%s: %d bytes in the storage, %.1f of those after the start; %d deployments; %v; %v", time.Now().UTC().Format(time.TimeOnly),
+		stored, float64(stored)/float64(s.first), len(s.deployed), s.counts, s.counted)
 }
 
 // settleAll ends all that was begun, and waits until all nodes list the same of each site: all that exists, and nothing else.
