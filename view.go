@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -225,7 +226,8 @@ func (s *site) compareViews() {
 	var last time.Time
 	var took time.Duration
 	vote := fleet.Free
-	for sleep(s.ctx, min(lookStep, s.handler.settings.interval/2)) {
+	step := min(lookStep, s.handler.settings.interval/2)
+	for sleep(s.ctx, step*3/4+rand.N(step/2)) { // nodes that start together are not to look together for ever
 		isIdle := s.app.isSuperseded() || s.main.Load() != nil || s.published().snapshot == nil
 		now := s.app.now()
 		every := s.lookEvery(took)

@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 const (
@@ -17,12 +20,13 @@ const (
 	maxName    = 100 // bytes
 	liveLooks  = 2   // looks of a node without which it counts as gone
 	keptLooks  = 10  // and its entry is deleted
+	lookTries  = 6   // to write an entry: others may write theirs at the same time
 	yieldLooks = 5   // for which a node without the listed view lets others refresh the site after it is due
 )
 
 // views are what the live nodes of a site see of it. All of it is one value in the storage, an entry a node: some storages list
-// no keys, and nodes that are gone leave none behind. Two nodes that write it at once may lose an entry, which comes back with
-// the next look of its node.
+// no keys, and nodes that are gone leave none behind. Nodes that write it at once may lose an entry, so each reads again what it has
+// written. What is lost even so comes back with the next look of its node.
 //
 // Whether a node lives is told by its entry, which changes with each look. Clocks do not count: each reader notes when it has
 // seen a change.
@@ -75,8 +79,8 @@ func (v *views) look(view string, every time.Duration) {
 }
 
 // merge reads the stored value, and returns what is to be stored in its place: with this node's entry, and without those of
-// nodes that are gone.
-func (v *views) merge(self string, stored []byte, slack time.Duration) []byte {
+// nodes that are gone. isStored: it has this node's entry already.
+func (v *views) merge(self string, stored []byte, slack time.Duration) (next []byte, isStored bool) {
 	var entries map[string]sight
 	if json.Unmarshal(stored, &entries) != nil {
 		entries = nil // another version's, or damaged
@@ -84,14 +88,15 @@ func (v *views) merge(self string, stored []byte, slack time.Duration) []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.observe(self, entries, slack)
-	next := map[string]sight{self: v.own}
+	isStored = entries[self] == v.own
+	entries = map[string]sight{self: v.own}
 	for _, id := range v.latest() {
-		if len(next) < maxViews {
-			next[id] = v.others[id].sight
+		if len(entries) < maxViews {
+			entries[id] = v.others[id].sight
 		}
 	}
-	data, _ := json.Marshal(next) // which has no field that fails
-	return data
+	next, _ = json.Marshal(entries) // which has no field that fails
+	return next, isStored
 }
 
 // observe notes which entries have changed, and forgets those of nodes that are gone for long. Under mu.
@@ -149,17 +154,33 @@ func (s sight) of(id string) Sight {
 	return Sight{Node: id, Name: strings.TrimSpace(s.Name + " " + id[:min(len(id), shownDigits)]), View: s.View, IsSettled: s.Held > 0}
 }
 
-const shownDigits = 8 // of an ID in a name
+const (
+	shownDigits = 8               // of an ID in a name
+	lookPause   = 3 * time.Second // at most, between tries
+)
 
 // Look tells the other nodes what this one sees of the site, and reads what they see. The next look comes after every. An error is
 // that of the storage: the nodes that are not heard of count as gone some time later.
 func (m *Member) Look(ctx context.Context, view string, every time.Duration) error {
 	m.views.look(view, every)
-	stored, err := m.load(ctx, viewsKey)
-	if err != nil {
-		return err
+	for i := range lookTries {
+		if i > 1 { // another node writes as often as this one
+			_, _ = wait.Within(rand.N(lookPause), ctx.Done())
+		}
+		stored, err := m.load(ctx, viewsKey)
+		if err != nil {
+			return err
+		}
+		next, isStored := m.views.merge(m.ID, stored, m.slack())
+		if isStored { // and no other node has overwritten it
+			return nil
+		}
+		err = m.write(ctx, viewsKey, next)
+		if err != nil {
+			return err
+		}
 	}
-	return m.write(ctx, viewsKey, m.views.merge(m.ID, stored, m.slack()))
+	return nil
 }
 
 // slack is what the looks of nodes may be late by, on a busy machine or with a slow storage.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -96,19 +97,23 @@ func TestLookFails(t *testing.T) {
 	})
 }
 
-// TestLooksAtOnce: of two nodes that write at the same time, one entry is lost only until its node looks again.
+// TestLooksAtOnce: of nodes that write at nearly the same time, hardly an entry is lost for long.
 func TestLooksAtOnce(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
 		f.set(faults{slow: time.Second})
 		all := members(f, 5)
 		for range 20 {
 			for _, m := range all {
-				go func() { _ = m.Look(context.Background(), "1", every) }()
+				go func() {
+					time.Sleep(rand.N(10 * time.Second))
+					_ = m.Look(context.Background(), "1", every)
+				}()
 			}
 			time.Sleep(every)
 		}
 		for i, m := range all {
-			if j := m.Judge(); j.Vote != Free || len(m.Nodes()) == 0 {
+			if j := m.Judge(); j.Vote != Free || len(m.Nodes()) < 3 { // of four
+
 				t.Errorf("node %d: %+v, %+v", i, j, m.Nodes())
 			}
 		}
@@ -178,7 +183,7 @@ func FuzzViews(f *testing.F) {
 		v := newViews("own", time.Now)
 		v.look("1", time.Minute)
 		self := strings.Repeat("f", 32)
-		next := v.merge(self, data, time.Second)
+		next, _ := v.merge(self, data, time.Second)
 		own, others, _ := v.live(self, time.Second)
 		if own.View != "1" || len(others) > len(data) || len(next) > maxViews*1000 {
 			t.Errorf("got %+v, %d others, %d bytes", own, len(others), len(next))
