@@ -38,6 +38,7 @@ func stored(t *testing.T, f *fake) (entries map[string]sight) {
 
 // members returns so many of one site.
 func members(f *fake, n int) (all []*Member) {
+	f.others = true // a member deletes what earlier versions have left
 	for range n {
 		all = append(all, member(f))
 	}
