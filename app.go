@@ -476,7 +476,7 @@ func (a *App) makeRoom(more int, spare *site) bool {
 // leastWanted returns the site on demand to drop first; nil: all were requested lately, or are refreshed just now. Under mu.
 func (a *App) leastWanted() (found *site) {
 	now := a.now()
-	longest := lately
+	longest := justNow / 2 // the least of expendable
 	for _, s := range a.sites {
 		if !s.onDemand {
 			continue
@@ -491,20 +491,22 @@ func (a *App) leastWanted() (found *site) {
 	return found
 }
 
-// expendable returns for how long nobody has requested a site on demand, or longer where less is lost with it: then it gives
-// way to another one sooner.
+// expendable returns for how long nobody has requested a site on demand, in the order in which sites give way: empty ones,
+// those that nobody has requested lately, made-up hosts, which else would keep others out for minutes, and those that were
+// requested only once. 0: it stays.
 func (s *site) expendable(idle time.Duration) time.Duration {
-	const first = 365 * 24 * time.Hour
 	isEmpty := s.published().snapshot == nil
 	switch {
 	case idle >= lately && isEmpty:
 		return math.MaxInt64
-	case s.isAbsent(): // else made-up hosts would keep others out for minutes
-		return min(idle, first) + first
-	case idle >= justNow && !isEmpty && s.rank() == schedule.Fresh: // nobody has requested it twice
-		return lately + min(idle, first)
+	case idle >= lately:
+		return idle
+	case s.isAbsent():
+		return lately*3/4 + idle/4 // the longest first
+	case idle >= justNow && !isEmpty && s.rank() == schedule.Fresh:
+		return idle / 2
 	}
-	return idle
+	return 0
 }
 
 // allSites returns all sites, sorted by URL.
