@@ -152,7 +152,6 @@ func TestOnDemandBytes(t *testing.T) {
 // that nobody wants.
 func TestOnDemandGrowth(t *testing.T) {
 	b := newBench(t, nil)
-	b.lists("/") // all hosts have a front page: those without one go first
 	b.site("named.example").serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
 	for _, host := range []string{"old.example", "wanted.example", "new.example"} {
 		s, err := b.visit(host)

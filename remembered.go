@@ -381,6 +381,7 @@ func (a *App) recallEach(h *Handler, keys []hostKey, demands hostDemands) {
 		}
 		// Hosts that visitors request now come first where there is no room for all.
 		s.requested.Store(demands[key].last.UnixNano())
+		s.state.isKnown.Store(true) // it had pages, and was requested more than others
 		select {
 		case <-s.ready:
 		case <-a.running.Done():

@@ -12,6 +12,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
 
 // hostNamed is the key of a host of one handler.
@@ -147,6 +148,10 @@ func TestRecallInTurn(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		mu.Unlock()
+		recalled := b.app.sites[siteID{b.handler, address{scheme: "http", host: "first.example"}}]
+		if got := recalled.rank(); got != schedule.Known {
+			t.Errorf("a remembered host has rank %d", got)
+		}
 		if err := b.app.Stop(); err != nil {
 			t.Error(err)
 		}
