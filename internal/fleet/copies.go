@@ -3,7 +3,9 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path"
 	"sync"
 	"time"
@@ -126,3 +128,21 @@ func (c *copies) Delete(context.Context, string) error { return nil }
 
 // List lists nothing.
 func (c *copies) List(context.Context, string, bool) ([]string, error) { return nil, nil }
+
+// placeKey is the key of a random value that tells the processes in one state folder from those in others.
+const placeKey = "place"
+
+// place returns what is the same for all processes that have these copies, one after the other; "": that cannot be told.
+func (c *copies) place(ctx context.Context) string {
+	data, err := c.load(ctx, placeKey)
+	if errors.Is(err, fs.ErrNotExist) {
+		data = []byte(fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()))
+		c.store(ctx, placeKey, data)
+	} else if err != nil {
+		return ""
+	}
+	if !hashPattern.Match(data) {
+		return ""
+	}
+	return string(data)
+}

@@ -43,6 +43,7 @@ type views struct {
 // sight is a node's entry.
 type sight struct {
 	Name  string        `json:"name"`
+	Place string        `json:"place,omitempty"` // of the node's copies: the same after a restart
 	View  string        `json:"view,omitempty"`
 	Held  uint64        `json:"held,omitempty"` // looks that have found the same since the first one
 	Look  uint64        `json:"look"`           // number
@@ -63,6 +64,13 @@ func (o *observed) lasts(looks int, every, slack time.Duration) time.Duration {
 // newViews returns the views of a node with a name.
 func newViews(name string, now func() time.Time) *views {
 	return &views{now: now, own: sight{Name: name[:min(len(name), maxName)]}, others: make(map[string]*observed), changed: now()}
+}
+
+// settle says which place this node has.
+func (v *views) settle(place string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.own.Place = place
 }
 
 // look takes a new view of this node.
@@ -103,7 +111,7 @@ func (v *views) merge(self string, stored []byte, slack time.Duration) (next []b
 func (v *views) observe(self string, entries map[string]sight, slack time.Duration) {
 	now := v.now()
 	for id, s := range entries {
-		isValid := hashPattern.MatchString(id) && len(s.Name) <= maxName && len(s.View) <= maxName && s.Every >= 0
+		isValid := hashPattern.MatchString(id) && len(s.Name) <= maxName && len(s.Place) <= maxName && len(s.View) <= maxName && s.Every >= 0
 		if id == self || !isValid {
 			continue
 		}
@@ -115,9 +123,27 @@ func (v *views) observe(self string, entries map[string]sight, slack time.Durati
 			*known = observed{s, now}
 		}
 	}
-	maps.DeleteFunc(v.others, func(_ string, o *observed) bool {
-		return now.Sub(o.at) > o.lasts(keptLooks, v.own.Every, slack)
+	maps.DeleteFunc(v.others, func(id string, o *observed) bool {
+		return now.Sub(o.at) > o.lasts(keptLooks, v.own.Every, slack) || v.isReplaced(id)
 	})
+}
+
+// isReplaced reports whether another process has been started in the place of one, which has ended without taking its entry away:
+// it must not vote as long as it might live. Under mu.
+func (v *views) isReplaced(id string) bool {
+	o := v.others[id]
+	if o.Place == "" {
+		return false
+	}
+	if o.Place == v.own.Place {
+		return true
+	}
+	for _, other := range v.others {
+		if other.Place == o.Place && other.at.After(o.at) {
+			return true
+		}
+	}
+	return false
 }
 
 // latest returns the IDs of the other nodes, those first whose entries have changed last. Under mu.
@@ -162,6 +188,7 @@ const (
 // Look tells the other nodes what this one sees of the site, and reads what they see. The next look comes after every. An error is
 // that of the storage: the nodes that are not heard of count as gone some time later.
 func (m *Member) Look(ctx context.Context, view string, every time.Duration) error {
+	m.views.settle(m.copies.place(ctx))
 	m.views.look(view, every)
 	for i := range lookTries {
 		if i > 1 { // another node writes as often as this one

@@ -178,6 +178,37 @@ func TestDueForViews(t *testing.T) {
 	})
 }
 
+// TestPlace: processes that end without taking their entries away do not vote once others have been started in their places.
+func TestPlace(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		places := []store.Storage{store.NewMemory(), store.NewMemory(), store.NewMemory()}
+		begin := func(i int) *Member {
+			m := NewMember(MemberOptions{Site: "site", Group: "site", Interval: time.Minute, Prefix: "any", Copies: places[i], Now: time.Now})
+			m.Configure(&client{fake: f}, 0)
+			return m
+		}
+		all := []*Member{begin(0), begin(1), begin(2)}
+		looks(t, all, "old", "new", "new")
+		for range 6 { // the node with the old view is killed and started again and again
+			all[0] = begin(0)
+			looks(t, all[:1], "old")
+			time.Sleep(every / 10)
+		}
+		all[2] = begin(2)
+		looks(t, all, "old", "new", "new")
+		time.Sleep(every / 10)
+		looks(t, all, "old", "new", "new")
+		for i, want := range []Vote{Outvoted, Free, Free} {
+			if j := all[i].Judge(); j.Vote != want || len(all[i].Nodes()) != 2 {
+				t.Errorf("node %d: %+v, %+v", i, j, all[i].Nodes())
+			}
+		}
+		if len(stored(t, f)) != 3 {
+			t.Errorf("the storage has %d entries", len(stored(t, f)))
+		}
+	})
+}
+
 func FuzzViews(f *testing.F) {
 	f.Add([]byte(`{"0123456789abcdef0123456789abcdef":{"name":"a","view":"1","held":1,"look":2,"every":120000000000}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
