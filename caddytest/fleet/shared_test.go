@@ -219,6 +219,7 @@ func TestSharedStorageStops(t *testing.T) {
 // TestSharedNewNode starts a node without copies while the storage does not respond: it serves no fragment, and all once the
 // storage is back. Only with a short patience it begins alone.
 func TestSharedNewNode(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	const count = 400
 	for name, test := range map[string]struct {
 		files    bool
@@ -403,14 +404,14 @@ func (n *node) processorTime() float64 {
 
 // TestSharedLocks has nodes that start together on a storage with an odd Lock, which is down for a while, too.
 func TestSharedLocks(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for name, fault := range map[string]storages.Fault{
 		"spins":           {Op: "lock", Spin: true},
 		"never returns":   {Op: "lock", Hang: true},
 		"returns late":    {Op: "lock", Delay: 40 * time.Second},
 		"says yes to two": {Op: "lock", Free: true},
 	} {
-		isUsual := fault.Spin || fault.Hang
-		if !isUsual && !*long { // TestOddLocks of internal/fleet has all of them
+		if !fault.Spin && !*long { // TestOddLocks of internal/fleet has all of them
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -472,6 +473,7 @@ func TestSharedLocks(t *testing.T) {
 
 // TestSharedOwnStorage has nodes that share the site in a storage of the sitemap's own, and their certificates in none.
 func TestSharedOwnStorage(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := start(t, setup{nodes: 2, files: true, own: true, site: "shard_urls 100"}, pages(300))
 	f.put("page.html", "first", harness.DayOf(1))
 	f.settle("/page.html", harness.DayOf(1))

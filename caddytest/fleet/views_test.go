@@ -150,6 +150,7 @@ func differing(a, b map[string]bool) (paths []string) {
 // TestSharedStaleNode has a node with an old root that was alone for a while: the others do not serve its pages, and one of
 // them names it. Then all get a release, one after the other: no page comes and goes, and each change is announced once.
 func TestSharedStaleNode(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	const old, all, released = 1000, 1050, 1080
 	e := newEngine()
 	defer e.Close()
