@@ -59,6 +59,12 @@ func (l *Line[T]) Next(may func(Rank) bool) (next T, of Rank, ok bool) {
 	}
 	l.passed = l.passes[best]
 	l.passes[best] += 1 / weights[best]
+	for of := range ranks {
+		// Nor are those saved up for which there was no place.
+		if len(l.waiting[of]) > 0 && !may(of) {
+			l.passes[of] = max(l.passes[of], l.passed)
+		}
+	}
 	next = l.waiting[best][0]
 	l.waiting[best] = slices.Delete(l.waiting[best], 0, 1)
 	return next, best, true

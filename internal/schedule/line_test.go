@@ -88,6 +88,29 @@ func TestLineSavesNothingUp(t *testing.T) {
 	}
 }
 
+// TestLineNoPlace: who waits for a place while others have turns does not have all the turns afterwards. Else named sites
+// would wait for as long as the upstreams of made-up hosts have hung.
+func TestLineNoPlace(t *testing.T) {
+	var l Line[int]
+	for i := range 1000 {
+		l.Add(Named, i)
+		l.Add(Fresh, i)
+	}
+	for range 600 {
+		l.Next(func(of Rank) bool { return of == Named })
+	}
+	named := 0
+	for range 60 {
+		_, of, _ := l.Next(func(Rank) bool { return true })
+		if of == Named {
+			named++
+		}
+	}
+	if named < 49 || named > 51 {
+		t.Errorf("named ones have %d of 60 turns, want 50", named)
+	}
+}
+
 // TestLineOrder: within a rank, who came first comes first, and who has left has no turn.
 func TestLineOrder(t *testing.T) {
 	var l Line[string]
