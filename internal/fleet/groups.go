@@ -157,7 +157,7 @@ func (n *Node) remove(ctx context.Context) (isDone bool) {
 		_ = n.write(ctx, ledgerKey, l.encode())
 		return false
 	}
-	for _, key := range []string{garbageKey, ledgerKey} {
+	for _, key := range []string{garbageKey, viewsKey, ledgerKey} {
 		err := n.write(ctx, key, nil)
 		if err != nil {
 			return false

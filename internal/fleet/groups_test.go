@@ -55,6 +55,10 @@ func (m *Member) refresh(t *testing.T, content string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	err = m.Look(t.Context(), content, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_ = m.Poll(t.Context())
 }
 
