@@ -145,12 +145,21 @@ func (l *ledger) recall(own *ledger) {
 }
 
 // bound forgets what is too much, the latest first: those before them are deleted soon. The storage is listed for it then.
+// What is condemned or rescued is forgotten last: without its entry, a commit stores it while it may be under deletion.
 func (l *ledger) bound() {
 	if len(l.Entries) <= maxEntries {
 		return
 	}
 	names := slices.SortedFunc(maps.Keys(l.Entries), func(a, b string) int {
-		return cmp.Or(cmp.Compare(l.Entries[a].At, l.Entries[b].At), strings.Compare(a, b))
+		x := l.Entries[a]
+		y := l.Entries[b]
+		if x.State != unnamed && y.State == unnamed {
+			return -1
+		}
+		if x.State == unnamed && y.State != unnamed {
+			return 1
+		}
+		return cmp.Or(cmp.Compare(x.At, y.At), strings.Compare(a, b))
 	})
 	for _, name := range names[maxEntries:] {
 		delete(l.Entries, name)

@@ -142,10 +142,15 @@ func TestLedgerSize(t *testing.T) {
 		}
 		oldest := time.Duration(0)
 		for name := range got.Entries {
-			oldest = max(oldest, got.Entries[name].At)
+			if got.Entries[name].State == unnamed {
+				oldest = max(oldest, got.Entries[name].At)
+			}
 			delete(before, name)
 		}
 		for name, e := range before {
+			if e.State != unnamed {
+				t.Errorf("%s is forgotten, although it may be under deletion", name)
+			}
 			if e.At < oldest {
 				t.Errorf("%s is forgotten, but not later ones", name)
 			}
