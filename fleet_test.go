@@ -376,7 +376,7 @@ func TestFleetWaitsForStorage(t *testing.T) {
 	member.Configure(failing{}, 0)
 	begun := b.clock
 	s.run()
-	if out := s.refresh(t.Context(), true); !errors.Is(out.Err, fleet.ErrUnread) {
+	if out := s.refresh(t.Context(), true); !errors.Is(out.Err, fleet.ErrWaits) {
 		t.Errorf("a demanded refresh ended with %+v", out.Outcome)
 	}
 	s.setReady() // as it does

@@ -94,7 +94,7 @@ func (n *Node) writeLedger(ctx context.Context, before, commit current, named ma
 		named = base
 	}
 	a := n.enter(l, before, base, named)
-	if a == waits { // each ledger that is stored would have to be observed anew
+	if a == postponed { // each ledger that is stored would have to be observed anew
 		return errUnderDeletion
 	}
 	if isTouch && n.hasNoEntries() && len(l.Entries) == 0 {

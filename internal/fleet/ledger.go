@@ -82,9 +82,9 @@ func (l *ledger) drop(base, next map[string]bool) {
 type admission uint8
 
 const (
-	admitted admission = iota
-	waits              // some may be under deletion
-	saves              // some are to be deleted, unless what the ledger says now is stored
+	admitted  admission = iota
+	postponed           // some may be under deletion
+	saves               // some are to be deleted, unless what the ledger says now is stored
 )
 
 // admit enters objects that are about to be stored.
@@ -96,7 +96,7 @@ func (l *ledger) admit(names []string) (a admission) {
 			l.Entries[name] = l.now(rescued)
 			a = saves
 		case isThere && e.State == rescued && l.Clock-e.At < graceFor:
-			a = max(a, waits)
+			a = max(a, postponed)
 		default:
 			l.Entries[name] = l.now(unnamed)
 		}

@@ -48,7 +48,7 @@ func TestLedger(t *testing.T) {
 		"nobody else can know":      {entry{unnamed, now}, false, true, true, keepFor, entry{unnamed, now + keepFor}, admitted},
 		"condemned":                 {entry{condemned, now - time.Hour}, false, false, false, time.Hour, entry{condemned, now - time.Hour}, admitted},
 		"condemned and needed":      {entry{condemned, now - time.Hour}, false, true, true, 0, entry{rescued, now}, saves},
-		"rescued":                   {entry{rescued, now}, false, true, true, graceFor - 1, entry{rescued, now}, waits},
+		"rescued":                   {entry{rescued, now}, false, true, true, graceFor - 1, entry{rescued, now}, postponed},
 		"rescued for long":          {entry{rescued, now}, false, true, true, graceFor, entry{unnamed, now + graceFor}, admitted},
 		"rescued, not needed again": {entry{rescued, now - keepFor}, false, false, false, 0, entry{condemned, now}, admitted},
 	} {

@@ -27,8 +27,8 @@ const (
 // DefaultPatience is how long a process that has nothing to serve waits for the shared storage.
 const DefaultPatience = 10 * time.Minute
 
-// ErrUnread says that a process waits for the shared storage, and cannot refresh the site yet.
-var ErrUnread = errors.New("nothing is refreshed before the shared storage has responded")
+// ErrWaits says that a process waits for the shared storage, and cannot refresh the site yet.
+var ErrWaits = errors.New("nothing is refreshed before the shared storage has responded")
 
 // MemberOptions are the options of [NewMember].
 type MemberOptions struct {
@@ -245,7 +245,7 @@ func (m *Member) Join(ctx context.Context, standing func() persist.Standing, loa
 	st := standing()
 	if !st.Serves && m.Beginning() == Waits {
 		if st.Demanded {
-			return persist.Later, nil, ErrUnread
+			return persist.Later, nil, ErrWaits
 		}
 		return persist.Later, nil, nil
 	}

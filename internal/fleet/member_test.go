@@ -57,7 +57,7 @@ func TestJoinWaits(t *testing.T) {
 			if role, err := join(t, m, nothing); role != persist.Later || err != nil {
 				t.Errorf("after %s: role %d, %v", time.Since(begun), role, err)
 			}
-			if role, err := join(t, m, persist.Standing{Demanded: true}); role != persist.Later || !errors.Is(err, ErrUnread) {
+			if role, err := join(t, m, persist.Standing{Demanded: true}); role != persist.Later || !errors.Is(err, ErrWaits) {
 				t.Errorf("an operator requests a refresh after %s: role %d, %v", time.Since(begun), role, err)
 			}
 			if due := m.DueFor(nothing); !due.Equal(begun.Add(time.Hour)) {
