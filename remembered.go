@@ -356,15 +356,23 @@ func (a *App) recallHosts() error {
 	}
 	a.remembered.forget(func(key hostKey) bool { return a.handlerOf(key, true) == nil })
 	demands, keys := a.remembered.count(nil, a.RememberHosts, a.now())
-	of := make(map[*Handler][]hostKey)
-	for _, key := range keys {
-		h := a.handlerOf(key, true)
-		of[h] = append(of[h], key)
-	}
-	for h, keys := range of {
+	for h, keys := range a.byHandler(keys) {
 		a.group.Go(func() { a.recallEach(h, keys, demands) })
 	}
 	return nil
+}
+
+// byHandler returns the hosts of each handler, in the same order. A host that none serves is left out: the configuration
+// before, which has other handlers, counts until it notices that it was superseded.
+func (a *App) byHandler(keys []hostKey) map[*Handler][]hostKey {
+	of := make(map[*Handler][]hostKey)
+	for _, key := range keys {
+		h := a.handlerOf(key, true)
+		if h != nil {
+			of[h] = append(of[h], key)
+		}
+	}
+	return of
 }
 
 // recallEach makes the remembered sites of a handler in order. Only one of them waits for its turn at a time, so that a host

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,19 @@ func TestRecallInTurn(t *testing.T) {
 		}
 		if err := b.app.Stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestRecallOfNobody: the configuration before may count the sites of a handler that this one does not have.
+func TestRecallOfNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		served := hostKey{address{scheme: "http", host: "tenant.example"}, b.handler.listener, "/sitemap.xml"}
+		gone := served
+		gone.path = "/other.xml"
+		got := b.app.byHandler([]hostKey{gone, served})
+		if len(got) != 1 || !slices.Equal(got[b.handler], []hostKey{served}) {
+			t.Errorf("got %v, want %v of the one handler", got, served)
 		}
 	})
 }
