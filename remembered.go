@@ -380,7 +380,9 @@ func (a *App) byHandler(keys []hostKey) map[*Handler][]hostKey {
 func (a *App) recallEach(h *Handler, keys []hostKey, demands hostDemands) {
 	for _, key := range keys {
 		id := siteID{h, key.address}
-		if a.lookup(id) != nil {
+		s := a.lookup(id)
+		if s != nil { // a visitor has requested it meanwhile
+			s.state.isKnown.Store(true)
 			continue
 		}
 		s, err := a.site(id)

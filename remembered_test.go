@@ -172,6 +172,31 @@ func TestRecallOfNobody(t *testing.T) {
 	})
 }
 
+// TestRecallOfVisited: a visitor may request a remembered host before it is recalled.
+func TestRecallOfVisited(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists("/")
+		b.app.scheduled = true
+		b.app.RememberHosts = 1
+		id := siteID{b.handler, address{scheme: "http", host: "tenant.example"}}
+		demands := hostDemands{hostKey{id.address, b.handler.listener, "/sitemap.xml"}: {1, time.Now(), true}}
+		b.app.remembered = &rememberedHosts{file: persist.NewFile(nil, rememberedKey), demands: demands, isLoaded: true}
+		if _, err := b.visit("tenant.example"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.app.recallHosts(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if got := b.app.sites[id].rank(); got != schedule.Known {
+			t.Errorf("a remembered host has rank %d", got)
+		}
+		if err := b.app.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestListing is what a site's last refresh tells of whether it lists pages.
 func TestListing(t *testing.T) {
 	for name, test := range map[string]struct {
