@@ -56,23 +56,25 @@ type frontView struct {
 }
 
 // look takes a view of the site, and tells it to the other processes. every is until the next look; isBefore says that a refresh
-// is to begin, for which only a view counts that has changed.
-func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) {
+// is to begin, for which only a view counts that has changed. It returns for how long the disk or application was used.
+func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) (took time.Duration) {
 	v := s.viewer
 	if !v.turn.Take(ctx) {
-		return
+		return 0
 	}
 	defer v.turn.Release()
+	begun := s.app.now()
 	view := s.view(ctx, every)
+	now := s.app.now()
+	took = now.Sub(begun)
 	if ctx.Err() != nil {
-		return
+		return took
 	}
 	if view == "" && v.last == "" {
-		return // there is nothing to compare
+		return took // there is nothing to compare
 	}
-	now := s.app.now()
 	if isBefore && view == v.last && now.Sub(v.at).Abs() < every {
-		return
+		return took
 	}
 	v.last = view
 	v.at = now
@@ -81,6 +83,7 @@ func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) {
 		s.logState("looking", err)
 	}
 	s.warnOfViews()
+	return took
 }
 
 // view returns a digest of what this process sees of the site: a sample of the files, or else an application's front page. "":
@@ -211,7 +214,8 @@ func (s *site) warnOfViews() {
 		"nodes see other files, or another front page, than is listed: deploy the same site to all nodes", zap.Strings("nodes", j.Apart))
 }
 
-// lookEvery is the time between two looks. While removals wait for a second node that sees them, all look sooner.
+// lookEvery is the time between two looks, of which the last one took so long. While removals wait for a second node that sees
+// them, all look sooner.
 func (s *site) lookEvery(took time.Duration) time.Duration {
 	every := 2 * s.handler.settings.interval
 	if s.published().history.Last.Reason == reasonUnseen {
@@ -234,9 +238,9 @@ func (s *site) compareViews() {
 		if isIdle || !last.IsZero() && now.Sub(last).Abs() < every {
 			continue
 		}
-		s.look(s.ctx, every, false)
+		// A storage that is slow is no reason to look less often: the others would take this node for gone.
+		took = s.look(s.ctx, every, false)
 		last = now
-		took = s.app.now().Sub(now)
 		next := member.Judge().Vote
 		if next != vote && !member.IsEmpty() && s.ctx.Err() == nil {
 			s.plan(prospects{now: s.app.now(), shared: true, sharedDue: member.DueFor(s.standing())})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
@@ -244,6 +245,42 @@ func TestViewRoots(t *testing.T) {
 }
 
 // TestRollingDeployment: what only one node sees, though it is the one to refresh the site, is listed with the second that sees it.
+// slowToStore is a storage whose calls take a while.
+type slowToStore struct{ fleet.Shared }
+
+func (s slowToStore) Store(ctx context.Context, key string, value []byte) error {
+	time.Sleep(5 * time.Second)
+	return s.Shared.Store(ctx, key, value)
+}
+
+// TestLookSlowStorage: a node with a slow storage looks as often as others. Else these would take it for gone.
+func TestLookSlowStorage(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		storage := certmagicStorage{slowToStore{&certmagic.FileStorage{Path: t.TempDir()}}}
+		b, s := sharing(t, t.TempDir(), func(b *bench) {
+			b.app.now = time.Now
+			b.app.sharing = storageSetting{kind: inOwn, own: storage}
+			b.handler.sources = []input{&SourceFiles{Root: t.TempDir(), CleanURLs: "off"}}
+		})
+		b.lists("/")
+		s.configureFleet()
+		s.refresh(t.Context(), true)
+		go s.compareViews()
+		interval := s.handler.settings.interval
+		for range 20 {
+			time.Sleep(interval)
+			s.viewer.turn.Take(t.Context())
+			last := time.Since(s.viewer.at)
+			s.viewer.turn.Release()
+			if last > 3*interval {
+				t.Errorf("the last look was %s ago, want one every %s", last, 2*interval)
+			}
+		}
+		s.cancel()
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestRollingDeployment(t *testing.T) {
 	folder := t.TempDir()
 	var benches []*bench
