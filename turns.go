@@ -17,7 +17,7 @@ const (
 	knownSlice   = 5 * time.Second // the same, of a known one: between two slices, it makes no use of its share of the rate
 	knownAfter   = firstWait       // a host is known that is requested again so long after its first pages were listed
 
-	// The first look at a host that visitors named has one or two requests of upstreams, which the rate does not bound: whoever
+	// The first look at a host that visitors named has up to three requests of upstreams, which the rate does not bound: whoever
 	// requests the sitemap could as well request the front page. Else a burst of made-up hosts would take all turns.
 	firstLooksRate   = 20 // a second
 	firstLooksAtOnce = 16
