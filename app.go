@@ -116,7 +116,7 @@ type App struct {
 
 	remembered *rememberedHosts // nil: the App has not started, or nothing is kept on disk
 
-	listing  sync.Mutex // held while the state folder is listed
+	listing  wait.Slots // one, taken while the state folder is listed
 	listed   time.Time  // when it was; zero: never
 	prefixes []string   // that it had then: see neighbors
 
@@ -166,6 +166,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	half := max(runtime.GOMAXPROCS(0)/2, 1) // the other half is for requests
 	a.slots = wait.NewSlots(half)
 	a.compute = wait.NewSlots(half)
+	a.listing = wait.NewSlots(1)
 	a.turns = schedule.NewTurns(maxRefreshes)
 	a.folder, err = stateFolder(a.State, caddy.NewReplacer())
 	if err != nil {

@@ -61,6 +61,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 		return h.ServeHTTP(w, r, b.pages)
 	})}}
 	a.slots, a.compute = wait.NewSlots(1), wait.NewSlots(1)
+	a.listing = wait.NewSlots(1)
 	a.turns = schedule.NewTurns(maxRefreshes)
 	h.firstLooks = crawl.NewLimiter(firstLooksRate, firstLooksAtOnce)
 	a.events = &eventQueue{queue: make(chan func(), 100)}

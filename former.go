@@ -148,8 +148,8 @@ func (s *site) findFormer(ctx context.Context, records *persist.Records, now tra
 		all[st.prefix] = st.former()
 	}
 	inUse := s.app.prefixesInUse()
-	for _, prefix := range prefixes {
-		if all[prefix] == nil && !inUse[prefix] {
+	for _, prefix := range unused(prefixes, inUse) {
+		if all[prefix] == nil {
 			all[prefix] = s.readFormer(ctx, records, prefix)
 		}
 	}
@@ -166,14 +166,29 @@ func (s *site) findFormer(ctx context.Context, records *persist.Records, now tra
 	return found
 }
 
+// maxFormers is how many sites of the state folder are looked at: it has one for each name that was ever configured.
+const maxFormers = 1000
+
+// unused returns the prefixes that are not in use, up to maxFormers. Those that are do not count: there may be thousands.
+func unused(prefixes []string, inUse map[string]bool) (some []string) {
+	for _, prefix := range prefixes {
+		if !inUse[prefix] && len(some) < maxFormers {
+			some = append(some, prefix)
+		}
+	}
+	return some
+}
+
 // neighborsFor is how long the names of the sites in the state folder are relied on: those of this configuration are in use,
 // and others come seldom.
 const neighborsFor = time.Minute
 
 // neighbors are the prefixes of the sites in the state folder. A thousand new sites look for former ones at once.
 func (a *App) neighbors(ctx context.Context, records *persist.Records) ([]string, error) {
-	a.listing.Lock()
-	defer a.listing.Unlock()
+	if !a.listing.Take(ctx) {
+		return nil, ctx.Err()
+	}
+	defer a.listing.Release()
 	now := time.Now()
 	if now.Sub(a.listed).Abs() < neighborsFor {
 		return a.prefixes, nil

@@ -1,10 +1,15 @@
 package sitemap
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // TestLikeness: which former site is evidently the same under another name.
@@ -84,5 +89,35 @@ func TestKeptOfFormer(t *testing.T) {
 		if got := test.isKept(&test.rec); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
+	}
+}
+
+// TestUnusedPrefixes: in a folder of thousands of sites that are in use, a former one is found whatever its name is.
+func TestUnusedPrefixes(t *testing.T) {
+	var prefixes []string
+	inUse := make(map[string]bool)
+	for i := range 3 * maxFormers {
+		prefix := fmt.Sprintf("sites/%04d", i)
+		prefixes = append(prefixes, prefix)
+		inUse[prefix] = true
+	}
+	last := prefixes[len(prefixes)-1]
+	delete(inUse, last)
+	if got := unused(prefixes, inUse); !slices.Equal(got, []string{last}) {
+		t.Errorf("got %d, want %s", len(got), last)
+	}
+	if got := unused(prefixes, nil); len(got) != maxFormers {
+		t.Errorf("got %d, want %d", len(got), maxFormers)
+	}
+}
+
+// TestNeighborsHang: while a state folder that hangs is listed for one site, others wait no longer than they would for it.
+func TestNeighborsHang(t *testing.T) {
+	a := &App{listing: wait.NewSlots(1)}
+	a.listing.Take(t.Context()) // by another site
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.neighbors(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want an error of the context", err)
 	}
 }

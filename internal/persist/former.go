@@ -12,8 +12,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// maxNeighbors is how many other sites are looked at: a state folder has one for each name that was ever configured.
-const maxNeighbors = 1000
+// maxNeighbors is how many other sites are found: a state folder has one for each name that was ever configured.
+const maxNeighbors = 20_000
 
 // IsBare reports whether the site has no records, neither in its storage, which is open, nor in memory. Where processes share
 // the site, it never is: see [Shared] for what they inherit.
