@@ -243,15 +243,15 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	n.joining = cancel
 	n.mu.Unlock()
 	shared := n.Storage()
-	turn, err := n.lock.ask(waiting, shared)
+	refresh, err := n.lock.ask(waiting, shared)
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if err != nil && turn > 0 && ctx.Err() == nil && n.isOverdue() {
-		n.lock.goWithout(ctx, turn, shared)
+	if err != nil && refresh > 0 && ctx.Err() == nil && n.isOverdue() {
+		n.lock.goWithout(ctx, refresh, shared)
 		err = nil
 	}
-	end := func() { n.lock.end(turn) }
+	end := func() { n.lock.end(refresh) }
 	if err == nil {
 		_, err = n.readCurrent(ctx)
 	}

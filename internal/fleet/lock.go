@@ -113,7 +113,7 @@ type siteLock struct {
 	mu      sync.Mutex
 	state   lockState
 	changed chan struct{} // closed at the next change of the state
-	turn    uint64        // number of the refresh that has wanted the lock last
+	refresh uint64        // number of the refresh that has wanted the lock last
 	call    *lockCall     // the last one; nil: there was none
 }
 
@@ -150,13 +150,13 @@ func (l *siteLock) watch() (lockState, <-chan struct{}) {
 	return l.state, l.changed
 }
 
-// ask waits until the lock is granted. turn is for goWithout and end; 0: another refresh of this process has the lock. The
+// ask waits until the lock is granted. refresh is for goWithout and end; 0: another refresh of this process has the lock. The
 // error matches ErrBusy if ctx has ended before, which is no error of the storage.
-func (l *siteLock) ask(ctx context.Context, shared Shared) (turn uint64, err error) {
+func (l *siteLock) ask(ctx context.Context, shared Shared) (refresh uint64, err error) {
 	for {
-		call, turn, changed := l.want(ctx, shared)
+		call, refresh, changed := l.want(ctx, shared)
 		if call != nil {
-			return turn, l.await(ctx, call)
+			return refresh, l.await(ctx, call)
 		}
 		select {
 		case <-changed:
@@ -167,7 +167,7 @@ func (l *siteLock) ask(ctx context.Context, shared Shared) (turn uint64, err err
 }
 
 // want begins a call, or takes over the one that is out; nil: another refresh has the lock until changed is closed.
-func (l *siteLock) want(ctx context.Context, shared Shared) (call *lockCall, turn uint64, changed <-chan struct{}) {
+func (l *siteLock) want(ctx context.Context, shared Shared) (call *lockCall, refresh uint64, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.state.isFor() {
@@ -178,8 +178,8 @@ func (l *siteLock) want(ctx context.Context, shared Shared) (call *lockCall, tur
 		go l.run(ctx, l.call)
 	}
 	l.on(lockWanted)
-	l.turn++
-	return l.call, l.turn, nil
+	l.refresh++
+	return l.call, l.refresh, nil
 }
 
 // await waits for a call until ctx ends. Then it goes on without the refresh.
@@ -214,9 +214,9 @@ func (l *siteLock) result(call *lockCall, isGivenUp bool) (isOver bool, changed 
 
 // goWithout breaks the lock, which some storages keep of processes that are gone, and lets a refresh go on without it. If
 // the call is granted meanwhile, the refresh has the lock all the same.
-func (l *siteLock) goWithout(ctx context.Context, turn uint64, shared Shared) {
+func (l *siteLock) goWithout(ctx context.Context, refresh uint64, shared Shared) {
 	l.mu.Lock()
-	if l.turn != turn {
+	if l.refresh != refresh {
 		l.mu.Unlock()
 		return
 	}
@@ -244,10 +244,10 @@ func (l *siteLock) say(call *lockCall) {
 }
 
 // end says that a refresh has ended.
-func (l *siteLock) end(turn uint64) {
+func (l *siteLock) end(refresh uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn != turn { // another one has the lock, or waits for it
+	if l.refresh != refresh { // another one has the lock, or waits for it
 		return
 	}
 	if l.state == lockGranted {
