@@ -129,8 +129,8 @@ func blockedFor(reason string, status int) blockage {
 	return blockage{reason, status, reasonRemedies[reason]}
 }
 
-// looking is how a probe looks at a site.
-type looking struct {
+// probeMode is how a site is probed.
+type probeMode struct {
 	isFresh bool // the result of the probe before does not stand for what an upstream responds now, as an operator wants to know
 	atFront bool // the host may be made up: nothing else is requested unless it has a front page
 }
@@ -140,13 +140,13 @@ type looking struct {
 // there was no response for the sitemap.
 //
 // before is the result of the probe before, as far as it is known.
-func (f *siteFetcher) probe(ctx context.Context, before probeResult, look looking) (probeResult, frontPage, error) {
+func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeMode) (probeResult, frontPage, error) {
 	now := f.handler.app.now()
-	isRecent := func(at time.Time) bool { return !look.isFresh && isRecent(at, now, f.handler.settings.interval) }
+	isRecent := func(at time.Time) bool { return !mode.isFresh && isRecent(at, now, f.handler.settings.interval) }
 	isFrontKnown := before.entrance.path != "" && isRecent(before.entrance.asked)
 	front := before.entrance.redirect
 	status := http.StatusFound
-	if look.atFront {
+	if mode.atFront {
 		front, status = f.fetchFront(ctx)
 		if absent := f.blockedAtFront(status, blockage{}); absent.reason != "" {
 			return absent.result(front), frontPage{}, ctx.Err()
@@ -166,7 +166,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, look lookin
 	if p.proxied {
 		rootAsked = now
 	}
-	if !isFrontKnown && !look.atFront {
+	if !isFrontKnown && !mode.atFront {
 		front, status = f.fetchFront(ctx)
 	}
 	blocked = f.blockedAtFront(status, blocked)
@@ -177,7 +177,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, look lookin
 	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
 	stylesheet := before.stylesheet
-	if blocked.reason == "" && !look.atFront {
+	if blocked.reason == "" && !mode.atFront {
 		stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
 	}
 	isRefused := blocked.reason == reasonRefused || p.seen == nil

@@ -102,7 +102,7 @@ func newFrontVisits(t *testing.T, app *redirecting) *frontVisits {
 
 func (v *frontVisits) probe(isFresh bool) {
 	v.Helper()
-	got, front, err := v.site("named.example").fetcher.probe(v.Context(), v.before, looking{isFresh: isFresh})
+	got, front, err := v.site("named.example").fetcher.probe(v.Context(), v.before, probeMode{isFresh: isFresh})
 	if err != nil {
 		v.Fatal(err)
 	}

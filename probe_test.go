@@ -64,7 +64,7 @@ func TestLocate(t *testing.T) {
 				return nil
 			}))
 		})
-		p, _, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{}, looking{})
+		p, _, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{}, probeMode{})
 		got := fmt.Sprintf("%s %s %s %s", p.root, p.fs, p.hide, p.index)
 		if p.root == "" {
 			got = p.noRoot
@@ -153,7 +153,7 @@ func TestProbe(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		b.pages = answering(test.answers)
-		got, _, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{}, looking{})
+		got, _, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{}, probeMode{})
 		if err != nil || !test.want(&got) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -310,7 +310,7 @@ func TestProbeReaches(t *testing.T) {
 		}, "", 0, nil},
 	} {
 		b.app.fetchers[h.server].routes = test.routes
-		got, _, err := s.fetcher.probe(t.Context(), probeResult{}, looking{})
+		got, _, err := s.fetcher.probe(t.Context(), probeResult{}, probeMode{})
 		if !errors.Is(err, test.err) || err == nil && (got.blocked != test.blocked || got.status != test.status) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -352,7 +352,7 @@ func TestRefusedAgent(t *testing.T) {
 		if test.before {
 			b.app.fetchers[b.handler.server].routes = b.pages
 		}
-		got, _, err := b.site(test.host).fetcher.probe(t.Context(), probeResult{}, looking{})
+		got, _, err := b.site(test.host).fetcher.probe(t.Context(), probeResult{}, probeMode{})
 		if err != nil || got.remedy != test.remedy || requests != test.requests || (got.blocked != "") != (test.remedy != "") {
 			t.Errorf("%s: got %q, %q, %d requests, %v, want %q, %d", name, got.blocked, got.remedy, requests, err, test.remedy, test.requests)
 		}
@@ -524,7 +524,7 @@ func TestUpstreamIsAskedSometimes(t *testing.T) {
 	f := &b.site("named.example").fetcher
 	var before probeResult
 	probe := func(fresh bool) {
-		got, _, err := f.probe(t.Context(), before, looking{isFresh: fresh})
+		got, _, err := f.probe(t.Context(), before, probeMode{isFresh: fresh})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPag
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
 		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
-	probed, front, err := s.fetcher.probe(ctx, last, looking{isFresh: demanded, atFront: s.firstLook || s.isAbsent()})
+	probed, front, err := s.fetcher.probe(ctx, last, probeMode{isFresh: demanded, atFront: s.firstLook || s.isAbsent()})
 	s.probedAt = s.app.now()
 	if hangs.Stop() {
 		s.logger.Clear("hangs")
