@@ -198,7 +198,7 @@ func TestExpendable(t *testing.T) {
 	at(3).probed.Store(absent)
 	at(5).serve(nil)
 	at(5).probed.Store(absent)
-	at(5).requested.Add(-1)
+	at(5).requested.Add(-int64(time.Second))
 	at(7).state.isKnown.Store(false)
 	for i, want := range []int{5, 3} {
 		if _, err := b.visit(fmt.Sprintf("new-%d.example", i)); err != nil || at(want) != nil {
