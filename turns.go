@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxRefreshes = 32              // of all sites at a time: each has a few goroutines and open files
+	maxRefreshes = 32              // of all sites at a time, save those that take longer than turnTime: each has a few goroutines and open files
 	turnTime     = 2 * time.Second // for which a refresh may hold its turn: one that hangs holds up nobody
 	freshSlice   = time.Second     // of a crawl of a host that visitors named, until it is another one's turn
 	knownSlice   = 5 * time.Second // the same, of a known one: between two slices, it makes no use of its share of the rate
