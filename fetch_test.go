@@ -336,7 +336,7 @@ func TestRateLimitOfProbes(t *testing.T) {
 			s.probed.Store(&probeResult{proxied: host != "files.example"})
 			for _, want := range want {
 				begun := time.Now()
-				if s.paceProbe(s.rank()); time.Since(begun) != want {
+				if s.paceProbe(t.Context(), s.rank()); time.Since(begun) != want {
 					t.Errorf("%s: took %s, want %s", host, time.Since(begun), want)
 				}
 			}

@@ -248,6 +248,8 @@ type site struct {
 	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
 	own     atomic.Pointer[ownSet]      // what the site's own sitemaps say; nil: they were not read yet
 
+	stopWaiting atomic.Pointer[context.CancelFunc] // for a turn, to wait by another rank: see awaitTurn; nil: it never waited
+
 	unlinked            atomic.Int64    // visited paths of which nothing is known: see countUnlinked
 	requested           atomic.Int64    // when a document was last requested, in Unix nanoseconds
 	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended

@@ -40,7 +40,18 @@ func (s *site) noteRequest(now time.Time) {
 	s.requested.Store(now.UnixNano())
 	listed := s.state.listed.Load()
 	if listed != 0 && now.Sub(time.Unix(0, listed)).Abs() >= knownAfter {
-		s.state.isKnown.Store(true)
+		s.becomeKnown()
+	}
+}
+
+// becomeKnown makes the site a known one. If it waits for a turn among the fresh ones, of which there may be a thousand, it
+// waits among the known ones instead.
+func (s *site) becomeKnown() {
+	if s.state.isKnown.Swap(true) {
+		return
+	}
+	if stopWaiting := s.stopWaiting.Load(); stopWaiting != nil {
+		(*stopWaiting)()
 	}
 }
 
@@ -59,17 +70,15 @@ func (s *site) isFirstLook() bool {
 
 // takeTurn waits for the turn of the site's next refresh; false: the site was stopped before. release may be called twice.
 func (s *site) takeTurn() (release func(), ok bool) {
-	of := s.rank()
-	turns := s.app.turns
-	switch {
-	case s.isFirstLook():
+	if s.isFirstLook() {
+		of := s.rank()
 		looks := s.handler.firstLooks
 		ok = looks.Take(s.ctx, of, nil)
 		release = sync.OnceFunc(func() { looks.Release(of) })
-	default:
-		s.paceProbe(of)
-		ok = turns.Take(s.ctx, of)
-		release = sync.OnceFunc(func() { turns.Release(of) })
+	} else {
+		var of schedule.Rank
+		of, ok = s.awaitTurn()
+		release = sync.OnceFunc(func() { s.app.turns.Release(of) })
 	}
 	if ok {
 		time.AfterFunc(turnTime, release)
@@ -77,14 +86,30 @@ func (s *site) takeTurn() (release func(), ok bool) {
 	return release, ok
 }
 
+// awaitTurn waits for a turn among all sites, and returns the rank by which it was granted; false: the site was stopped
+// before. Once the site has another rank, it waits by that one.
+func (s *site) awaitTurn() (of schedule.Rank, ok bool) {
+	for {
+		ctx, cancel := context.WithCancel(s.ctx)
+		s.stopWaiting.Store(&cancel) // before the rank is read: see becomeKnown
+		of = s.rank()
+		s.paceProbe(ctx, of)
+		ok = s.app.turns.Take(ctx, of)
+		cancel()
+		if ok || s.ctx.Err() != nil {
+			return of, ok
+		}
+	}
+}
+
 // paceProbe waits until the rate of upstreams allows the requests of a probe, for ten seconds at most. Those of named sites are
 // so few that they need not wait: see probesTake.
-func (s *site) paceProbe(of schedule.Rank) {
+func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 	last := s.lastProbe()
 	if !s.onDemand || !last.proxied || s.goesOnWith(&last) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, fetchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	if !s.handler.limiter.Pace(ctx, of) {
 		<-ctx.Done()

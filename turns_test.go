@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -272,6 +273,29 @@ func TestSlices(t *testing.T) {
 			if n := count(s.id.host + "/"); n > 4 {
 				t.Errorf("site %d: %d requests for the front page: each slice has one", i, n)
 			}
+		}
+		_ = b.app.Stop()
+	})
+}
+
+// TestKnownWhileWaiting: a host that becomes known while it waits for a turn does not wait behind all fresh ones.
+func TestKnownWhileWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		s := b.site("visited.example")
+		s.serve(snapshotOf(t, 1, "/a"))
+		s.noteListed()
+		s.runs = 1 // it had its first look
+		turns := s.app.turns
+		for range maxRefreshes / 2 { // all that fresh hosts may have
+			turns.Take(s.ctx, schedule.Fresh)
+		}
+		var isGranted bool
+		b.app.group.Go(func() { _, isGranted = s.takeTurn() })
+		time.Sleep(knownAfter)
+		s.noteRequest(time.Now())
+		synctest.Wait()
+		if !isGranted {
+			t.Error("a host that has become known still waits as a fresh one")
 		}
 		_ = b.app.Stop()
 	})
