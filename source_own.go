@@ -204,7 +204,7 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 	own.named, own.isNamed = r.namedOwn(before)
 	if before == nil {
 		before = new(ownSet)
-		own.isFirst = r.site.published().snapshot == nil
+		own.isFirst = r.site.hasNoOwn()
 	} else {
 		own.isFirst = before.isFirst && !before.isComplete()
 		own.proxied = before.proxied
@@ -236,7 +236,14 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 	}
 	own.isElsewhere = r.isElsewhere(own)
 	r.site.own.Store(own)
+	r.site.state.ownless.Store(r.site.hasNoOwn() && own.pages == 0)
 	return own, nil
+}
+
+// hasNoOwn reports whether nothing that is listed comes from the site's own sitemaps, so that nothing is missing while they are
+// not read. The state knows it after a reload, too.
+func (s *site) hasNoOwn() bool {
+	return s.published().snapshot == nil || s.state.ownless.Load()
 }
 
 // ownWait returns a context that ends when no request to an upstream is begun any more in this refresh. What is left is

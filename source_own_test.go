@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
 
 // readOwn reads the own sitemaps of a site in a refresh at a time, and returns the paths that they name.
@@ -326,6 +327,51 @@ func TestOwnSitemapsUnread(t *testing.T) {
 			t.Errorf("an hour later: got %s, %v", got, err)
 		}
 	})
+}
+
+// TestOwnSitemapsUnreadAfterReload: after a reload, no page is missing because of documents that named none before.
+func TestOwnSitemapsUnreadAfterReload(t *testing.T) {
+	const unread = "1 of 1 documents are not read yet"
+	for name, test := range map[string]struct {
+		firstLook bool
+		content   string
+		want      string
+	}{
+		"unread":  {firstLook: true, content: "/a\n", want: fmt.Sprint(nil)},
+		"missing": {want: fmt.Sprint(nil)},
+		"read":    {content: "/a\n", want: unread},
+	} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.handler.limiter = crawl.NewLimiter(1.0/600, 1)
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				upstream(r)
+				if test.content == "" {
+					return caddyhttp.Error(http.StatusNotFound, nil)
+				}
+				fmt.Fprint(w, test.content)
+				return nil
+			}
+			s := b.site(name + ".example")
+			s.firstLook = test.firstLook
+			probed := probeResult{proxied: true}
+			if _, err := b.readOwn(s, probed, time.Now()); err != nil {
+				t.Fatalf("%s: at first: got %v", name, err)
+			}
+			s.firstLook = false
+			s.serve(snapshotOf(t, 1, "/a"))
+			if !test.firstLook { // the next refresh
+				if _, err := b.readOwn(s, probed, time.Now()); err != nil {
+					t.Fatalf("%s: then: got %v", name, err)
+				}
+			}
+			b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
+			b.handler.limiter.Pace(t.Context(), schedule.Fresh) // another site has the turn of this hour
+			s.own.Store(nil)                                    // the configuration after has a site of its own, with the same state
+			if _, err := b.readOwn(s, probed, time.Now()); fmt.Sprint(err) != test.want {
+				t.Errorf("%s before: got %v, want %s", name, err, test.want)
+			}
+		})
+	}
 }
 
 // TestOwnSitemapsElsewhere: a sitemap that names another host says so.

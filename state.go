@@ -54,6 +54,7 @@ type siteState struct {
 	onDemand bool
 	listed   atomic.Int64                  // when a site on demand first had pages, in Unix nanoseconds; 0: never
 	isKnown  atomic.Bool                   // it was requested again since: see site.rank
+	ownless  atomic.Bool                   // its own sitemaps named no page so far: see site.hasNoOwn
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
 	prefix   string // of its records
