@@ -244,7 +244,6 @@ func TestViewRoots(t *testing.T) {
 	}
 }
 
-// TestRollingDeployment: what only one node sees, though it is the one to refresh the site, is listed with the second that sees it.
 // slowToStore is a storage whose calls take a while.
 type slowToStore struct{ fleet.Shared }
 
@@ -281,6 +280,7 @@ func TestLookSlowStorage(t *testing.T) {
 	})
 }
 
+// TestRollingDeployment: what only one node sees, though it is the one to refresh the site, is listed with the second that sees it.
 func TestRollingDeployment(t *testing.T) {
 	folder := t.TempDir()
 	var benches []*bench
