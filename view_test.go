@@ -263,7 +263,12 @@ func TestLookSlowStorage(t *testing.T) {
 		})
 		b.lists("/")
 		s.configureFleet()
-		s.refresh(t.Context(), true)
+		for try := 0; s.published().snapshot == nil; try++ {
+			out := s.refresh(t.Context(), true)
+			if try == 10 {
+				t.Fatalf("nothing is published: %+v", out.Outcome)
+			}
+		}
 		go s.compareViews()
 		interval := s.handler.settings.interval
 		for range 20 {
