@@ -37,11 +37,18 @@ func decodeGroups(data []byte, site string) groups {
 		return groups{Site: site, Used: make(map[string]time.Duration)}
 	}
 	for prefix, at := range g.Used {
-		if !groupPattern.MatchString(prefix) || at < 0 || at > g.Clock {
+		if !isGroupOf(site, prefix) || at < 0 || at > g.Clock {
 			delete(g.Used, prefix)
 		}
 	}
 	return g
+}
+
+// isGroupOf reports whether a prefix may be that of a site by some settings. What a storage returns in the place of the value
+// of this site must not have the keys of another one deleted.
+func isGroupOf(site, prefix string) bool {
+	withoutDigest := func(name string) string { return name[:max(strings.LastIndex(name, "-"), 0)] }
+	return groupPattern.MatchString(prefix) && withoutDigest(prefix) == Prefix(withoutDigest(site))
 }
 
 // unused returns the prefixes that no node has used for thirty days.
@@ -82,7 +89,7 @@ func (r *register) note(ctx context.Context, site, prefix, former string) {
 		g.Clock += max(now.Sub(r.clockAt), 0)
 	}
 	_, isKnown := g.Used[former]
-	if former != "" && !isKnown {
+	if isGroupOf(site, former) && !isKnown {
 		g.Used[former] = g.Clock
 	}
 	g.Used[prefix] = g.Clock
@@ -102,6 +109,14 @@ func (r *register) note(ctx context.Context, site, prefix, former string) {
 	r.removed = make(map[string]bool)
 }
 
+// isUnused reports whether still no node uses a prefix. What was noted may be an hour old: a node that goes back to earlier
+// settings notes that after its first commit.
+func (r *register) isUnused(ctx context.Context, site, prefix string) bool {
+	var g groups
+	err := r.file.Load(ctx, func(data []byte) { g = decodeGroups(data, site) })
+	return err == nil && slices.Contains(g.unused(), prefix)
+}
+
 // keepRegister notes that the settings of this process are in use, and deletes the keys of those that no node has used for
 // thirty days, for five seconds at most. The process that has committed last does so.
 func (m *Member) keepRegister(ctx context.Context) {
@@ -116,7 +131,7 @@ func (m *Member) keepRegister(ctx context.Context) {
 	}
 	r.note(ctx, m.o.Site, m.Prefix, former)
 	for _, prefix := range r.unused {
-		if r.removed[prefix] {
+		if r.removed[prefix] || !r.isUnused(ctx, m.o.Site, prefix) {
 			continue
 		}
 		o := m.Options

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -9,9 +10,11 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 const (
+	siteA  = "example.com-00000000000000ff"
 	groupA = "sitemap/example.com-00000000000000aa"
 	groupB = "sitemap/example.com-00000000000000bb"
 	groupC = "sitemap/example.com-00000000000000cc"
@@ -25,11 +28,12 @@ func TestDecodeGroups(t *testing.T) {
 		"nothing":       {"", nil},
 		"another site":  {`{"site":"other","clock":9,"used":{"` + groupA + `":1}}`, nil},
 		"another value": {`{"version":1,"generation":9}`, nil},
-		"used":          {`{"site":"site","clock":9,"used":{"` + groupA + `":1}}`, map[string]time.Duration{groupA: 1}},
-		"other keys":    {`{"site":"site","clock":9,"used":{"certificates":1,"sitemap/":1,"sitemap/announce/example.com-00000000000000aa":1}}`, nil},
-		"in the future": {`{"site":"site","clock":9,"used":{"` + groupA + `":10}}`, nil},
+		"used":          {`{"site":"` + siteA + `","clock":9,"used":{"` + groupA + `":1}}`, map[string]time.Duration{groupA: 1}},
+		"other keys":    {`{"site":"` + siteA + `","clock":9,"used":{"certificates":1,"sitemap/":1,"sitemap/announce/example.com-00000000000000aa":1}}`, nil},
+		"another host":  {`{"site":"` + siteA + `","clock":9,"used":{"sitemap/example.org-00000000000000aa":1}}`, nil},
+		"in the future": {`{"site":"` + siteA + `","clock":9,"used":{"` + groupA + `":10}}`, nil},
 	} {
-		if got := decodeGroups([]byte(test.data), "site").Used; !maps.Equal(got, test.want) {
+		if got := decodeGroups([]byte(test.data), siteA).Used; !maps.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
@@ -39,9 +43,27 @@ func TestDecodeGroups(t *testing.T) {
 	}
 }
 
+// TestGroupUsedAgain: the keys of settings are not deleted that a node has begun to use again since it was noted which are used.
+func TestGroupUsedAgain(t *testing.T) {
+	r := register{file: persist.NewFile(store.NewMemory(), valueKey)}
+	for _, test := range []struct {
+		used time.Duration // of group B
+		want bool
+	}{{0, true}, {40 * day, false}} {
+		g := groups{Site: siteA, Clock: 40 * day, Used: map[string]time.Duration{groupA: 40 * day, groupB: test.used}}
+		err := r.file.Save(t.Context(), func() ([]byte, error) { return json.Marshal(g) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.isUnused(t.Context(), siteA, groupB); got != test.want {
+			t.Errorf("used at %s: unused %t, want %t", test.used, got, test.want)
+		}
+	}
+}
+
 // memberOf returns a process of a site by some settings, and its storage.
 func memberOf(f *fake, group string) *Member {
-	m := NewMember(MemberOptions{Site: "site", Group: strings.TrimPrefix(group, "sitemap/"), Interval: time.Hour, Prefix: "any", Now: time.Now})
+	m := NewMember(MemberOptions{Site: siteA, Group: strings.TrimPrefix(group, "sitemap/"), Interval: time.Hour, Prefix: "any", Now: time.Now})
 	m.Configure(folderList{&client{fake: f}}, 0)
 	return m
 }
