@@ -368,6 +368,10 @@ func TestMadeUpHost(t *testing.T) {
 	if b.refresh(named) == nil || b.refresh(made) != nil {
 		t.Errorf("got %d pages of the named site, %d of the other", pagesOf(named.published().snapshot), pagesOf(made.published().snapshot))
 	}
+	made.setReady()
+	if _, err := made.snapshot(t.Context()); err != nil {
+		t.Errorf("a request for the sitemap does not go on to the site: %v", err)
+	}
 	if r := made.published().report; r.Reason != reasonAbsent || b.logged(reasonAbsent) != 1 {
 		t.Errorf("got reason %q, logs %v", r.Reason, b.logs.All())
 	}
@@ -392,9 +396,14 @@ func TestSilentFrontPage(t *testing.T) {
 		}
 		return answer(w, r)
 	}
-	b.wantPages(b.site("visited.example"), 0)
+	silent := b.site("visited.example")
+	b.wantPages(silent, 0)
 	if fetched != 0 {
 		t.Errorf("%d pages were fetched", fetched)
+	}
+	silent.setReady()
+	if _, err := silent.snapshot(t.Context()); !errors.Is(err, errNotReady) {
+		t.Errorf("a request for the sitemap goes on to what does not respond: %v", err)
 	}
 	b.wantPages(b.site("named.example"), 1)
 }

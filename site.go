@@ -343,7 +343,8 @@ func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	}
 	err := s.app.await(ctx, s.ready)
 	snapshot := s.published().snapshot
-	if snapshot == nil && s.waitsForFleet() { // although a refresh that an operator has requested failed
+	// It may be ready all the same, as a refresh that an operator has requested failed, or as the front page did not respond.
+	if snapshot == nil && (s.waitsForFleet() || s.isSilent()) {
 		err = errNotReady
 	}
 	return snapshot, err

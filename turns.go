@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -138,6 +139,12 @@ func (s *site) sliceTime() time.Duration {
 func (s *site) isAbsent() bool {
 	probed := s.probed.Load()
 	return s.onDemand && probed != nil && probed.blocked == reasonAbsent
+}
+
+// isSilent reports whether the front page of a host that visitors named did not respond. Nothing is known of what it lists, and
+// a request that went on to its application would hang, too.
+func (s *site) isSilent() bool {
+	return s.isAbsent() && s.probed.Load().status == http.StatusGatewayTimeout
 }
 
 // noteAbsence counts the refreshes that found no front page.
