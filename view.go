@@ -76,11 +76,13 @@ func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) (to
 	if isBefore && view == v.last && now.Sub(v.at).Abs() < every {
 		return took
 	}
-	v.last = view
-	v.at = now
 	err := s.state.fleet.Look(ctx, view, every)
 	if ctx.Err() == nil {
 		s.logState("looking", err)
+	}
+	if err == nil { // else a refresh that begins soon looks again
+		v.last = view
+		v.at = now
 	}
 	s.warnOfViews()
 	return took

@@ -38,6 +38,7 @@ type views struct {
 	others  map[string]*observed // by ID
 	set     string               // views of the live nodes, and
 	changed time.Time            // since when they are these
+	readAt  time.Time            // when the entries were read last; zero: never
 }
 
 // sight is a node's entry.
@@ -95,6 +96,7 @@ func (v *views) merge(self string, stored []byte, slack time.Duration) (next []b
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.readAt = v.now()
 	v.observe(self, entries, slack)
 	isStored = entries[self] == v.own
 	entries = map[string]sight{self: v.own}
@@ -228,9 +230,21 @@ func (m *Member) Leave(ctx context.Context) error {
 	return m.write(ctx, viewsKey, data)
 }
 
+// isBlind reports whether this node has not read what the others see for as long as makes them count as gone, as after a start
+// while the storage fails. That it knows of none says nothing then.
+func (v *views) isBlind(slack time.Duration) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	every := v.own.Every
+	return v.readAt.IsZero() || v.now().Sub(v.readAt) > time.Duration(liveLooks)*every+slack
+}
+
 // Judge returns what this node may do by what all see.
 func (m *Member) Judge() Judgement {
 	own, others, lasting := m.views.live(m.ID, m.slack())
+	if own.View != "" && m.views.isBlind(m.slack()) {
+		return Judgement{Vote: Yields} // and no other node is known to see the same
+	}
 	return judge(own, others, m.Status().Writer, lasting > 2*m.o.Interval)
 }
 

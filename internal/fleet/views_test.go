@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -43,6 +44,37 @@ func members(f *fake, n int) (all []*Member) {
 		all = append(all, member(f))
 	}
 	return all
+}
+
+// TestLookBlind: a process that cannot read what others see, as after a start while the storage fails, is not alone: it lets them
+// refresh the site, and no other one is known to see what it does.
+func TestLookBlind(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		all := members(f, 3)
+		looks(t, all[1:], "new", "new")
+		stale := all[0]
+		p := &partly{client: &client{fake: f}, load: errors.New("cannot load")}
+		stale.Configure(p, 0)
+		if err := stale.Look(t.Context(), "old", every); err == nil {
+			t.Fatal("it has read them")
+		}
+		if got := stale.Judge(); got.Vote != Yields || got.IsSeconded {
+			t.Errorf("before it has read them: %+v", got)
+		}
+		p.load = nil
+		looks(t, all, "old", "new", "new")
+		if got := stale.Judge(); got.Vote != Outvoted {
+			t.Errorf("once it has read them: %+v", got)
+		}
+		p.load = errors.New("cannot load")
+		for range 2 * liveLooks {
+			time.Sleep(every)
+			_ = stale.Look(t.Context(), "old", every)
+		}
+		if got := stale.Judge(); got.Vote == Free || got.IsSeconded {
+			t.Errorf("after it could not read them for long: %+v", got)
+		}
+	})
 }
 
 // TestLook: nodes learn what the others see, and that one is gone, from nothing but their entries.
