@@ -63,60 +63,29 @@ The server is reached through its admin API, at localhost:2019 by default.
 
 Exit status: 0 on success, 2 if the usage is invalid, 1 if the server cannot be
 reached or returns an error` + failsIf + "."
-	var site, address, config, adapter string
-	var fetches bool
+	var ask adminQuestion
+	ask.explains = strings.HasSuffix(path, "/explain")
+	ask.refreshes = method == http.MethodPost
+	var address, config, adapter string
 	flags := cmd.Flags()
-	explains := strings.HasSuffix(path, "/explain")
-	refreshes := method == http.MethodPost
-	flags.StringVar(&site, "site", "", "The URL of one site, or of its sitemap, or a pattern such as '*.example.com' (default: all sites)")
-	if refreshes {
-		flags.BoolVar(&fetches, "fetch", false, "Fetch all pages again, or those of the URLs that are given as arguments")
+	flags.StringVar(&ask.site, "site", "", "The URL of one site, or of its sitemap, or a pattern such as '*.example.com' (default: all sites)")
+	if ask.refreshes {
+		flags.BoolVar(&ask.fetches, "fetch", false, "Fetch all pages again, or those of the URLs that are given as arguments")
 	}
 	flags.StringVarP(&config, "config", "c", "", "Configuration file to use to parse the admin address, if --address is not used")
 	flags.StringVarP(&adapter, "adapter", "a", "", "Name of config adapter to apply (when --config is used)")
 	flags.StringVar(&address, "address", "", "The address to use to reach the admin API endpoint, if not the default")
 	asJSON := flags.Bool("json", false, "Print the response of the admin API as it is")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		if explains && len(args) != 1 {
-			return fail(cmd, errors.New("exactly one argument is required: the URL of a page, or its path with --site"))
-		}
-		if refreshes && !fetches && len(args) > 0 {
-			return fail(cmd, fmt.Errorf("unexpected argument '%s': use --site for one site, or --fetch to fetch pages again", args[0]))
-		}
-		if !explains && !refreshes && len(args) > 0 {
-			return fail(cmd, fmt.Errorf("unexpected argument '%s': use --site for one site", args[0]))
-		}
-		query := url.Values{}
-		if fetches {
-			query[repeatable] = args
-		}
-		if fetches && len(args) == 0 {
-			query.Set(repeatable, fetchAll)
-		}
-		if explains {
-			query.Set("url", args[0])
-		}
-		if site != "" {
-			query.Set("site", site)
-		}
-		if len(query.Encode()) > maxQuery {
-			return fail(cmd, fmt.Errorf("%d URLs are too long for one request: use several commands, or --fetch without a URL", len(args)))
+		query, err := ask.query(args)
+		if err != nil {
+			return fail(cmd, err)
 		}
 		at, err := caddycmd.DetermineAdminAPIAddress(address, nil, config, adapter)
 		if err != nil {
 			return exit(cmd, exitErrors, fmt.Errorf("finding the admin address: %w", err))
 		}
-		show := showAll
-		if site == "" {
-			show = showTrouble
-		}
-		if *asJSON {
-			show = showJSON
-		}
-		if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
-			show = showNothing
-		}
-		all, err := requestAdmin(cmd, show, at, method, path+"?"+query.Encode())
+		all, err := requestAdmin(cmd, ask.show(cmd, *asJSON), at, method, path+"?"+query)
 		if err == nil {
 			err = all.trouble(method)
 		}
@@ -126,6 +95,55 @@ reached or returns an error` + failsIf + "."
 		return nil
 	}
 	return cmd
+}
+
+// adminQuestion is what a command asks a running server.
+type adminQuestion struct {
+	site      string // URL or pattern; "": all
+	explains  bool   // a page
+	refreshes bool
+	fetches   bool // pages again
+}
+
+// query returns the question with the arguments of the command, as the query of a request. An error is one of usage.
+func (q *adminQuestion) query(args []string) (string, error) {
+	query := url.Values{}
+	switch {
+	case q.explains && len(args) != 1:
+		return "", errors.New("exactly one argument is required: the URL of a page, or its path with --site")
+	case q.explains:
+		query.Set("url", args[0])
+	case q.fetches && len(args) == 0:
+		query.Set(repeatable, fetchAll)
+	case q.fetches:
+		query[repeatable] = args
+	case q.refreshes && len(args) > 0:
+		return "", fmt.Errorf("unexpected argument '%s': use --site for one site, or --fetch to fetch pages again", args[0])
+	case len(args) > 0:
+		return "", fmt.Errorf("unexpected argument '%s': use --site for one site", args[0])
+	}
+	if q.site != "" {
+		query.Set("site", q.site)
+	}
+	encoded := query.Encode()
+	if len(encoded) > maxQuery {
+		return "", fmt.Errorf("%d URLs are too long for one request: use several commands, or --fetch without a URL", len(args))
+	}
+	return encoded, nil
+}
+
+// show says how the response is printed.
+func (q *adminQuestion) show(cmd *cobra.Command, asJSON bool) shown {
+	isQuiet, _ := cmd.Flags().GetBool("quiet")
+	switch {
+	case isQuiet:
+		return showNothing
+	case asJSON:
+		return showJSON
+	case q.site == "":
+		return showTrouble
+	}
+	return showAll
 }
 
 // shown says how the response of the admin API is printed.

@@ -550,7 +550,8 @@ const (
 var errUnread = errors.New("the shared storage cannot be read, and may have the document")
 
 // lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash: another
-// process may have committed it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
+// process may have committed it. One poll that finds nothing does not end that: some storages show what was stored seconds late, as
+// NFS does. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
 func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) (*publish.Snapshot, error) {
 	member := s.state.fleet
 	if member == nil || s.main.Load() != nil || !strings.HasPrefix(suffix, "-") {

@@ -57,9 +57,14 @@ type observed struct {
 	at time.Time // when it was seen to be another one than before
 }
 
-// lasts returns for how long an entry counts after so many looks: those of the node, or of the reader if they are rarer.
+// lasts returns for how long an entry counts without so many looks: those of the node, or of the reader if they are rarer.
 func (o *observed) lasts(looks int, every, slack time.Duration) time.Duration {
-	return time.Duration(looks)*max(o.Every, every) + slack
+	return spanOf(looks, max(o.Every, every), slack)
+}
+
+// spanOf is how long so many looks take, which may be late.
+func spanOf(looks int, every, slack time.Duration) time.Duration {
+	return time.Duration(looks)*every + slack
 }
 
 // newViews returns the views of a node with a name.
@@ -235,8 +240,7 @@ func (m *Member) Leave(ctx context.Context) error {
 func (v *views) isBlind(slack time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	every := v.own.Every
-	return v.readAt.IsZero() || v.now().Sub(v.readAt) > time.Duration(liveLooks)*every+slack
+	return v.readAt.IsZero() || v.now().Sub(v.readAt) > spanOf(liveLooks, v.own.Every, slack)
 }
 
 // Judge returns what this node may do by what all see.
