@@ -390,7 +390,7 @@ func (a *App) recallEach(h *Handler, keys []hostKey, demands hostDemands) {
 			return // there is no room for more
 		}
 		// Hosts that visitors request now come first where there is no room for all.
-		s.requested.Store(demands[key].last.UnixNano())
+		s.requested.CompareAndSwap(0, demands[key].last.UnixNano())
 		s.state.isKnown.Store(true) // it had pages, and was requested more than others
 		select {
 		case <-s.ready:

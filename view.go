@@ -80,10 +80,11 @@ func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) (to
 	if ctx.Err() == nil {
 		s.logState("looking", err)
 	}
-	if err == nil { // else a refresh that begins soon looks again
-		v.last = view
-		v.at = now
+	if err != nil { // a refresh that begins soon looks again
+		return took // and what the others see is not known
 	}
+	v.last = view
+	v.at = now
 	s.warnOfViews()
 	return took
 }
