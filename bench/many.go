@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,10 +23,15 @@ import (
 // hosts only visitors name.
 func (b *bench) manyRows(ctx context.Context) []*row {
 	all := b.manySitesRows(ctx)
-	for _, isDefault := range []bool{false, true} {
-		all = append(all, b.burstRows(ctx, isDefault)...)
+	for _, c := range []crowd{
+		{what: "burst of made-up hosts that return 404", hosts: 240, pace: 8},
+		{what: "burst of made-up hosts that return a default page", hosts: 240, pace: 8, isDefault: true},
+		{what: "10,000 made-up hosts, 100 a second, however written, that return 404", hosts: 10_000, pace: 100},
+		{what: "10,000 made-up hosts, 100 a second, however written, that return a default page", hosts: 10_000, pace: 100, isDefault: true},
+	} {
+		all = append(all, b.crowdRows(ctx, c)...)
 	}
-	return all
+	return append(all, b.hugeRows(ctx)...)
 }
 
 // manySitesRows measure a configuration that names many sites.
@@ -88,6 +95,13 @@ func (b *bench) manyNamed(ctx context.Context, directive string) (n named) {
 	return n
 }
 
+// sitesOfServer is what the admin API says of all sites.
+type sitesOfServer struct {
+	Sites []struct {
+		Pages int `json:"pages"`
+	} `json:"sites"`
+}
+
 // listsAll reports whether so many sites list all of their pages, without a request for their sitemaps.
 func (s *server) listsAll(ctx context.Context, sites int) (bool, error) {
 	time.Sleep(200 * time.Millisecond) // the server has other work to do
@@ -95,11 +109,7 @@ func (s *server) listsAll(ctx context.Context, sites int) (bool, error) {
 	if err != nil || status != http.StatusOK {
 		return false, nil // it has not started yet
 	}
-	var all struct {
-		Sites []struct {
-			Pages int `json:"pages"`
-		} `json:"sites"`
-	}
+	var all sitesOfServer
 	if err := json.Unmarshal(body, &all); err != nil {
 		return false, err
 	}
@@ -124,10 +134,16 @@ func (s *server) fetches(ctx context.Context) (n float64) {
 	return n
 }
 
+// crowd is made-up hosts that visitors name.
+type crowd struct {
+	what      string
+	hosts     int
+	pace      int  // a second
+	isDefault bool // the application returns a default page for them
+}
+
 const (
-	burstPace   = 8                // made-up hosts a second
-	burstTime   = 30 * time.Second // that they come
-	calmTime    = 15 * time.Second // before them, and after
+	calmTime    = 15 * time.Second // before a crowd, and after
 	tenantPages = 2000             // more than are crawled meanwhile
 	newEvery    = 3 * time.Second  // a new tenant comes
 	defaultRate = 2                // requests of upstreams a second
@@ -176,32 +192,44 @@ func (p *platform) fetched(host string) float64 {
 	return float64(p.fetches[host])
 }
 
-// burstRows measure a platform while visitors make up hosts.
-func (b *bench) burstRows(ctx context.Context, isDefault bool) []*row {
-	what := "burst of made-up hosts that return 404"
-	if isDefault {
-		what = "burst of made-up hosts that return a default page"
-	}
-	first := &row{what: what + ": first sitemap of a new tenant, 95th percentile", show: duration, reach: atMost(10)}
-	known := &row{what: what + ": pace of a known tenant, over that before", show: perMinute, reach: atLeast(0.5)}
-	name := &row{what: what + ": pace of a named host, over the whole rate", show: perMinute, reach: atLeast(0.5)}
-	made := &row{what: what + ": requests of the upstream for a made-up host", show: ratio}
+// crowdRows measure a platform while visitors make up hosts.
+func (b *bench) crowdRows(ctx context.Context, c crowd) []*row {
+	first := &row{what: c.what + ": first sitemap of a new tenant, 95th percentile", show: duration, reach: atMost(10)}
+	known := &row{what: c.what + ": pace of a known tenant, over that before", show: perMinute, reach: atLeast(0.5)}
+	name := &row{what: c.what + ": pace of a named host, over the whole rate", show: perMinute, reach: atLeast(0.5)}
+	made := &row{what: c.what + ": requests of the upstream for a made-up host", show: ratio}
+	heap := &row{what: c.what + ": live heap that they leave", show: mebibytes}
 	for range b.runs {
-		m := b.burst(ctx, isDefault)
+		m := b.crowded(ctx, c)
 		first.add(m.first)
 		known.add(m.known, m.knownBefore)
 		name.add(m.named, defaultRate)
 		made.add(m.made)
-		b.say("  many: first sitemap %s, known %s beside %s before, named %s", duration(m.first), perMinute(m.known), perMinute(m.knownBefore), perMinute(m.named))
+		heap.add(m.heap)
+		b.say("  many: first sitemap %s, known %s beside %s before, named %s, heap %s", duration(m.first), perMinute(m.known), perMinute(m.knownBefore), perMinute(m.named), mebibytes(m.heap))
 	}
-	return []*row{first, known, name, made}
+	return []*row{first, known, name, made, heap}
 }
 
-// burstMeasured is what was measured of a burst: seconds, and requests a second.
-type burstMeasured struct{ first, knownBefore, known, named, made float64 }
+// crowdMeasured is what was measured of a crowd: seconds, requests a second, and bytes.
+type crowdMeasured struct{ first, knownBefore, known, named, made, heap float64 }
 
-func (b *bench) burst(ctx context.Context, isDefault bool) (m burstMeasured) {
-	app := &platform{isDefault: isDefault, fetches: make(map[string]int)}
+// spelt returns a host as visitors may write it.
+func spelt(name, port string, i int) string {
+	host := name + ".localhost"
+	switch i % 4 {
+	case 1:
+		return strings.ToUpper(host) + ":" + port
+	case 2:
+		return host + ".:" + port
+	case 3:
+		return host + ":8080"
+	}
+	return host + ":" + port
+}
+
+func (b *bench) crowded(ctx context.Context, c crowd) (m crowdMeasured) {
+	app := &platform{isDefault: c.isDefault, fetches: make(map[string]int)}
 	upstream := must(net.Listen("tcp", "127.0.0.1:0"))
 	server := &http.Server{Handler: app}
 	go func() { _ = server.Serve(upstream) }()
@@ -217,6 +245,8 @@ func (b *bench) burst(ctx context.Context, isDefault bool) (m burstMeasured) {
 	check(s.until(ctx, "the known tenant", func() (bool, error) { return ask("known") == http.StatusOK, nil }))
 	time.Sleep(calmTime)
 	ask("known") // again: it is no made-up host
+	heapBefore, _, err := s.memory(ctx)
+	check(err)
 	begun, before := time.Now(), app.fetched("known")
 	time.Sleep(calmTime)
 	m.knownBefore = (app.fetched("known") - before) / time.Since(begun).Seconds()
@@ -239,14 +269,16 @@ func (b *bench) burst(ctx context.Context, isDefault bool) (m burstMeasured) {
 	}
 	begun = time.Now()
 	knownBegun, namedBegun := app.fetched("known"), app.fetched("named")
+	lasts := time.Duration(c.hosts) * time.Second / time.Duration(c.pace)
 	hosts, tenants := 0, 0
-	tick := time.NewTicker(time.Second / burstPace)
+	tick := time.NewTicker(time.Second / time.Duration(c.pace))
 	defer tick.Stop()
-	for time.Since(begun) < burstTime+calmTime {
+	for time.Since(begun) < lasts+calmTime {
 		<-tick.C
-		if time.Since(begun) < burstTime {
+		if hosts < c.hosts {
 			hosts++
-			asking.Go(func() { ask(fmt.Sprintf("made-up-%d", hosts)) })
+			host := spelt(fmt.Sprintf("made-up-%d", hosts), port, hosts)
+			asking.Go(func() { s.ask(ctx, host) })
 		}
 		if time.Since(begun) > time.Duration(tenants)*newEvery {
 			tenants++
@@ -262,7 +294,103 @@ func (b *bench) burst(ctx context.Context, isDefault bool) (m burstMeasured) {
 	for i := range hosts {
 		m.made += app.fetched(fmt.Sprintf("made-up-%d", i+1)) / float64(hosts)
 	}
+	heapAfter, _, err := s.memory(ctx)
+	check(err)
+	m.heap = heapAfter - heapBefore
 	return m
+}
+
+// hugeRows measure tenants of a few files, whose hosts only visitors name, beside one whose files are the large tree.
+func (b *bench) hugeRows(ctx context.Context) []*row {
+	what := fmt.Sprintf("%s tenants of %d files beside one of %s: ", number(b.sites), pagesOfSite, number(b.files))
+	first := &row{what: what + "first sitemap, 95th percentile", show: duration, reach: atMost(10)}
+	without := &row{what: what + "the same without that one", show: duration}
+	all := &row{what: what + "start to all listed of that one", show: duration}
+	heap := &row{what: what + "live heap", show: mebibytes}
+	tree := b.tree("tree", b.files, small)
+	for range b.runs {
+		beside := b.tenants(ctx, tree)
+		alone := b.tenants(ctx, "")
+		first.add(beside.first)
+		without.add(alone.first)
+		all.add(beside.listed)
+		heap.add(beside.heap)
+		b.say("  many: first sitemap of a small tenant %s beside a huge one, %s without; the huge one %s, heap %s (%s)", duration(beside.first),
+			duration(alone.first), duration(beside.listed), mebibytes(beside.heap), load())
+	}
+	return []*row{first, without, all, heap}
+}
+
+// tenantsMeasured is what was measured of tenants of files: seconds, and bytes.
+type tenantsMeasured struct{ first, listed, heap float64 }
+
+const tenantsPace = 20 // new tenants a second
+
+// tenants measures small tenants beside one whose files are a tree; "": there is none.
+func (b *bench) tenants(ctx context.Context, tree string) (m tenantsMeasured) {
+	const name = "tenants"
+	addr := freeAddr()
+	_, port, err := net.SplitHostPort(addr)
+	check(err)
+	check(os.RemoveAll(b.path(name)))
+	for i := range b.sites {
+		b.smallRoot(name, i)
+	}
+	roots := b.path(name + "/roots")
+	if tree != "" {
+		check(os.Symlink(tree, filepath.Join(roots, "huge")))
+	}
+	config := site("*.localhost:"+port, files(roots+"/{http.request.host.labels.1}", "sitemap")...)
+	s := b.start(name, addr, config)
+	defer s.stop()
+	check(s.until(ctx, "the first tenant", func() (bool, error) { return s.answers(ctx, "0.localhost:"+port, true) }))
+	begun := time.Now()
+	var asking sync.WaitGroup
+	if tree != "" {
+		asking.Go(func() {
+			err := s.until(ctx, "the huge tenant", func() (bool, error) {
+				time.Sleep(time.Second)
+				s.ask(ctx, "huge.localhost:"+port) // as visitors do, now and then
+				return s.lists(ctx, "huge.localhost:"+port, b.files)
+			})
+			if err != nil {
+				b.say("  many: %v", err)
+			}
+			m.listed = time.Since(begun).Seconds()
+		})
+	}
+	firsts := make([]float64, b.sites)
+	for i := 1; i < b.sites; i++ {
+		time.Sleep(time.Second / tenantsPace)
+		asking.Go(func() {
+			host := fmt.Sprintf("%d.localhost:%s", i, port)
+			asked := time.Now()
+			err := s.until(ctx, "the sitemap of "+host, func() (bool, error) { return s.answers(ctx, host, true) })
+			if err != nil {
+				b.say("  many: %v", err)
+			}
+			firsts[i] = time.Since(asked).Seconds()
+		})
+	}
+	asking.Wait()
+	slices.Sort(firsts)
+	m.first = firsts[len(firsts)*95/100]
+	m.heap, _, err = s.memory(ctx)
+	check(err)
+	return m
+}
+
+// lists reports whether the server says that a site lists so many pages.
+func (s *server) lists(ctx context.Context, host string, pages int) (bool, error) {
+	_, body, err := get(ctx, "http://"+s.admin+"/sitemap/sites?site="+url.QueryEscape("http://"+host+"/"))
+	if err != nil {
+		return false, err
+	}
+	var all sitesOfServer
+	if err := json.Unmarshal(body, &all); err != nil {
+		return false, err
+	}
+	return len(all.Sites) == 1 && all.Sites[0].Pages == pages, nil
 }
 
 // ask requests the sitemap of a host, and returns the status; 0: there was no response.
