@@ -25,6 +25,9 @@ var seeds = []string{
 	`<link rel=alternate hreflang=de-at href=?q#f><a rel=nofollow href=../../x%2f%7E><a href="https:\\x\y">`,
 	`<head></head><noscript>a</noscript><frameset><p></body></html><meta property=og:image content=data:,>`,
 	`<a =href=x =rel><a/href/=x/rel=y/><a b='c>d'e href="x"rel=y><a href="x>`, `</><?x?></ x><!-->a<!--->b<!---!>--><b/a=/><br/></b/>`,
+	`<html lang=de-AT><meta name=description content="a&amp;b"><link rel=alternate type="text/markdown; a=b" href=c.md><meta property=og:title content=d>`,
+	`<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-01","headline":"a\nb"}</script><meta property=og:description content=c>`,
+	`<html xml:lang=fr><meta http-equiv=content-language content=it><meta property=article:published_time content=2024-05-01><time pubdate>1 May 2024</time>`,
 	`<title`, "<textarea>", `<link rel=canonical href=/a><link rel=canonical href=/b>`, "a<![CDATA[x]]>b</ x>d<!x>e", "a < b <3 c<", "<!-- never ends <p>",
 }
 
@@ -119,12 +122,20 @@ func checkBounds(t *testing.T, m Meta) {
 	if len(m.Links) > MaxLinks || len(m.Images) > MaxImages || len(m.Alternates) > MaxAlternates {
 		t.Fatalf("got %+v", m)
 	}
-	if line := strings.Join(strings.Fields(m.Title), " "); line != m.Title || !utf8.ValidString(line) || utf8.RuneCountInString(line) > MaxTitle ||
-		strings.ContainsFunc(line, unicode.IsControl) {
-		t.Fatalf("title %q", m.Title)
+	for _, s := range []string{m.Title, m.Headline, m.Description} {
+		if line := strings.Join(strings.Fields(s), " "); line != s || !utf8.ValidString(line) ||
+			utf8.RuneCountInString(line) > min(MaxTitle, MaxDescription) || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Fatalf("title, headline or description %q", s)
+		}
 	}
 	if m.ModifiedDay && m.Modified == 0 || m.Modified > now.Unix()+24*3600 {
 		t.Fatalf("date: %d", m.Modified)
+	}
+	if m.PublishedDay && m.Published == 0 || m.Published > now.Unix()+24*3600 {
+		t.Fatalf("date of publication: %d", m.Published)
+	}
+	if m.Published == 0 && (m.Headline != "" || m.Lang != "") || m.Lang != onlyLanguage(m.Lang) {
+		t.Fatalf("published %d, headline %q, language %q", m.Published, m.Headline, m.Lang)
 	}
 	seen := map[string]bool{}
 	for _, l := range m.Links {
@@ -134,7 +145,7 @@ func checkBounds(t *testing.T, m Meta) {
 		}
 		seen[l] = true
 	}
-	urls := append([]string{m.Canonical, m.Refresh}, m.Images...)
+	urls := append([]string{m.Canonical, m.Refresh, m.Markdown}, m.Images...)
 	for _, a := range m.Alternates {
 		urls = append(urls, a.URL)
 	}

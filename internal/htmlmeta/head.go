@@ -25,6 +25,9 @@ func (p *Parser) readHeader(h http.Header) {
 	for _, value := range h.Values("Refresh") {
 		p.refresh(value)
 	}
+	if p.options.Articles {
+		p.langs[inHeader] = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
+	}
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
@@ -59,7 +62,8 @@ func (p *Parser) link() {
 	isCanonical := hasWord(rel, "canonical") && !slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, has)
 	isAlternate := p.options.Alternates && len(p.meta.Alternates) < MaxAlternates && languagePattern.Match(lang) &&
 		hasWord(rel, "alternate") && !hasWord(rel, "stylesheet")
-	if !isCanonical && !isAlternate {
+	isMarkdown := p.options.Markdown && p.meta.Markdown == "" && hasWord(rel, "alternate") && p.isOfType("text/markdown")
+	if !isCanonical && !isAlternate && !isMarkdown {
 		return
 	}
 	to := p.base.absolute(p.attribute("href"))
@@ -71,6 +75,16 @@ func (p *Parser) link() {
 	if isAlternate && to != "" && !slices.ContainsFunc(p.meta.Alternates, isSame) {
 		p.meta.Alternates = append(p.meta.Alternates, page.Alternate{Lang: string(lang), URL: to})
 	}
+	if isMarkdown {
+		p.meta.Markdown = to
+	}
+}
+
+// isOfType reports whether the type attribute of a tag is a media type, whatever its parameters are. In the tag that
+// readHeader makes, there is a blank for each semicolon.
+func (p *Parser) isOfType(name string) bool {
+	t, _, _ := strings.Cut(mediaType(string(p.attribute("type"))), " ")
+	return t == name
 }
 
 func hasWord(s []byte, word string) bool {
@@ -96,10 +110,29 @@ func (p *Parser) metaTag() {
 			p.robots(string(content), false)
 		case p.inBody:
 		case rank > 0:
-			p.declareDate(rank, string(content))
+			p.modified.declare(rank, string(content), p.now)
 		case name == "description":
 			p.texts[inHead].gap()
 			p.texts[inHead].write(content)
+			if p.options.Descriptions && p.meta.Description == "" {
+				p.meta.Description = oneLine(content, MaxDescription)
+			}
+		case name == "og:description":
+			if p.options.Descriptions && p.shared.description == "" {
+				p.shared.description = oneLine(content, MaxDescription)
+			}
+		case name == "og:title":
+			if p.options.Articles && p.shared.title == "" {
+				p.shared.title = oneLine(content, MaxTitle)
+			}
+		case name == "article:published_time":
+			if p.options.Articles {
+				p.published.declare(ofMeta, string(content), p.now)
+			}
+		case name == "content-language":
+			if p.options.Articles && p.langs[inMeta] == "" {
+				p.langs[inMeta] = onlyLanguage(string(content))
+			}
 		case name == "og:image" || name == "og:image:url" || name == "og:image:secure_url":
 			p.addImage(inHead, content)
 		}
@@ -111,13 +144,25 @@ var dateNames = []string{
 	"article:modified_time", "og:updated_time", "dcterms.modified", "dc.date.modified", "dc.modified", "last-modified",
 }
 
-// declareDate keeps the most reliable date, and the first of several. It is one at which a page can have been
-// modified: not one when it is not yet tomorrow anywhere.
-func (p *Parser) declareDate(rank int, s string) {
-	unix, day, ok := page.ParseDate(s)
-	if ok && rank < p.dateRank && (p.now.IsZero() || unix <= p.now.Add(24*time.Hour).Unix()) {
-		p.dateRank, p.meta.Modified, p.meta.ModifiedDay = rank, unix, day
+// declaredDate is a date that a page declares, the most reliable of several.
+type declaredDate struct {
+	unix int64 // 0: none is declared
+	day  bool  // only the day is known
+	rank int   // of the way in which it is declared: 0 is the most reliable
+}
+
+// declare keeps the most reliable date, and the first of several. It is one at which a page can have been made: not one
+// when it is not yet tomorrow anywhere.
+func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) {
+	if d.unix != 0 && d.rank <= rank {
+		return false
 	}
+	unix, day, ok := page.ParseDate(s)
+	if !ok || !now.IsZero() && unix > now.Add(24*time.Hour).Unix() {
+		return false
+	}
+	*d = declaredDate{unix: unix, day: day, rank: rank}
+	return true
 }
 
 const white, separators = " \t\r\n\f", white + ",;"

@@ -13,16 +13,23 @@ import (
 
 // Limits on what is read and returned. A longer list ends there, a longer URL is ignored.
 const (
-	MaxBody       = 2 << 20 // bytes of a body
-	MaxURL        = page.MaxLoc
-	MaxLinks      = 1 << 16
-	MaxAlternates = 500
-	MaxImages     = 1000
-	MaxTitle      = 200 // characters
+	MaxBody        = 2 << 20 // bytes of a body
+	MaxURL         = page.MaxLoc
+	MaxLinks       = 1 << 16
+	MaxAlternates  = 500
+	MaxImages      = 1000
+	MaxTitle       = 200 // characters, of a headline, too
+	MaxDescription = 200 // characters
 )
 
 // Options says what is collected besides the other fields of [Meta].
-type Options struct{ Alternates, Images, Titles bool }
+type Options struct {
+	Alternates, Images, Titles bool
+
+	Descriptions bool // Description
+	Markdown     bool // the field of this name
+	Articles     bool // Published, Headline and Lang: what a news sitemap says of a page
+}
 
 // Page is the page whose body or header is read.
 type Page struct {
@@ -66,6 +73,18 @@ type Meta struct {
 	Alternates []page.Alternate
 	Images     []string
 	Title      string
+
+	// Description is what the page declares as its description, on one line, and Markdown the absolute URL of the version
+	// of the page in Markdown that it links to; only with the Options of these names.
+	Description, Markdown string
+
+	// Published is when the page was published, as it declares itself, in Unix seconds; 0: it does not. PublishedDay says
+	// that only the day is known. The date may be up to a day ahead. Headline is what an article that was published is called,
+	// without the name of the site that a Title has, and Lang its language, as in BCP 47, such as "de" or "pt-BR"; "": neither is
+	// declared, or there is no Published. All of them only with Options.Articles.
+	Published      int64
+	PublishedDay   bool
+	Headline, Lang string
 }
 
 // Header returns the metadata that the header of a response declares: all there is of one whose body is not HTML.

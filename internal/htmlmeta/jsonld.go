@@ -10,9 +10,10 @@ import (
 // maxJSON limits the bytes of all JSON-LD of a page.
 const maxJSON = 256 << 10
 
-// thing is a JSON-LD object that may declare when it was modified.
+// thing is a JSON-LD object that may declare when it was modified or published.
 type thing struct {
-	modified string
+	date     string
+	headline string
 	urls     [4]string // its own, or of the page whose main content it is
 }
 
@@ -22,15 +23,20 @@ var partTypes = map[string]bool{
 	"ListItem": true, "Offer": true, "Organization": true, "Person": true, "Review": true, "WebSite": true,
 }
 
-func isPart(kind any) bool {
-	name := first(kind)
-	return partTypes[name[strings.LastIndexAny(name, "/#:")+1:]]
+// hasType reports whether a thing has one of some types.
+func hasType(thing map[string]any, types map[string]bool) bool {
+	return slices.ContainsFunc(list(thing["@type"]), func(kind any) bool {
+		name := first(kind)
+		return types[name[strings.LastIndexAny(name, "/#:")+1:]]
+	})
 }
 
 // readJSON reads a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
 func (p *Parser) readJSON(data []byte) {
 	p.jsonSize += len(data)
-	if p.jsonSize > maxJSON || !bytes.Contains(data, []byte("dateModified")) {
+	hasDate := bytes.Contains(data, []byte("dateModified")) ||
+		p.options.Articles && bytes.Contains(data, []byte("datePublished"))
+	if p.jsonSize > maxJSON || !hasDate {
 		return
 	}
 	var doc any
@@ -45,8 +51,12 @@ func (p *Parser) addThings(v any) {
 		m, _ := member.(map[string]any)
 		main, _ := m["mainEntityOfPage"].(map[string]any)
 		urls := [4]string{first(m["url"]), first(m["@id"]), first(m["mainEntityOfPage"]), first(main["@id"])}
-		if modified := first(m["dateModified"]); modified != "" && !slices.ContainsFunc(list(m["@type"]), isPart) {
-			p.things = append(p.things, thing{modified, urls})
+		if modified := first(m["dateModified"]); modified != "" && !hasType(m, partTypes) {
+			p.things = append(p.things, thing{date: modified, urls: urls})
+		}
+		published := first(m["datePublished"])
+		if p.options.Articles && published != "" && hasType(m, articleTypes) {
+			p.articles = append(p.articles, thing{date: published, headline: first(m["headline"]), urls: urls})
 		}
 		if m["@graph"] != nil {
 			p.addThings(m["@graph"])
@@ -71,12 +81,16 @@ func first(v any) string {
 // readThings declares the date of the thing that is the page, or else of the only one.
 func (p *Parser) readThings() {
 	for _, t := range p.things {
-		isPage := func(ref string) bool {
-			u := p.self.absolute([]byte(ref))
-			return strings.HasPrefix(ref, "#") || u != "" && (u == p.self.url() || u == p.meta.Canonical)
-		}
-		if len(p.things) == 1 || slices.ContainsFunc(t.urls[:], isPage) {
-			p.declareDate(0, t.modified)
+		if len(p.things) == 1 || p.isSelf(t) {
+			p.modified.declare(0, t.date, p.now)
 		}
 	}
+}
+
+// isSelf reports whether a thing is the page that is read.
+func (p *Parser) isSelf(t thing) bool {
+	return slices.ContainsFunc(t.urls[:], func(ref string) bool {
+		u := p.self.absolute([]byte(ref))
+		return strings.HasPrefix(ref, "#") || u != "" && (u == p.self.url() || u == p.meta.Canonical)
+	})
 }

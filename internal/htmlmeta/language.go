@@ -2,6 +2,7 @@ package htmlmeta
 
 import (
 	"regexp"
+	"strings"
 
 	"golang.org/x/text/language"
 )
@@ -37,4 +38,16 @@ func isCountry(code string) bool {
 	isAssigned := region.M49() != 0
 	isCurrent := region.Canonicalize() == region // UK is GB
 	return isAssigned && isCurrent
+}
+
+// onlyLanguage returns the language in a lang attribute or a Content-Language, its first subtag in lower case; "": it is
+// not a language, or there are several.
+func onlyLanguage(s string) string {
+	s = strings.Trim(s, white)
+	parts := languagePattern.FindStringSubmatch(s)
+	if parts == nil || parts[1] == "" { // which is x-default
+		return ""
+	}
+	primary := parts[1]
+	return strings.ToLower(primary) + s[len(primary):]
 }

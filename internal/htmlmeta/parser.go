@@ -31,9 +31,13 @@ type Parser struct {
 
 	texts    [parts]text
 	images   [parts][]string
-	dateRank int     // of meta.Modified
-	things   []thing // of JSON-LD
+	modified declaredDate
+	things   []thing // of JSON-LD, with a date of modification
 	jsonSize int
+
+	newsItem
+
+	shared struct{ title, description string } // what the page is called where it is shared: og:title, og:description
 
 	countsBeside bool // what is beside the content is counted, too
 
@@ -88,7 +92,7 @@ func (p *Parser) begin(pg Page) {
 		self.path = canonical
 	}
 	*p = Parser{
-		options: p.options, now: pg.Now, self: self, base: self, dateRank: len(dateNames) + 1,
+		options: p.options, now: pg.Now, self: self, base: self,
 		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
 		texts: p.texts, seen: p.seen, paths: p.paths[:0], scratch: p.scratch, blockCounter: p.blockCounter,
 		countsBeside: p.countsBeside,
@@ -102,6 +106,11 @@ func (p *Parser) finish() Meta {
 		p.meta.Canonical = ""
 	}
 	p.readThings()
+	p.meta.Modified, p.meta.ModifiedDay = p.modified.unix, p.modified.day
+	p.meta.Description = cmp.Or(p.meta.Description, p.shared.description)
+	if p.options.Articles {
+		p.readArticle()
+	}
 	p.meta.Text = cmp.Or(p.texts[inMainPart].hash(), p.texts[inOtherPart].hash(), p.texts[inHead].hash())
 	body := inOtherPart
 	if p.hasMain {
@@ -177,10 +186,13 @@ func (p *Parser) text(raw atom.Atom) {
 		p.texts[inHead].gap()
 		p.texts[inHead].write(s)
 		if p.options.Titles && p.meta.Title == "" {
-			p.meta.Title = titleOf(s)
+			p.meta.Title = oneLine(s, MaxTitle)
 		}
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
 		p.inBody = true
+		if p.inPubdate {
+			p.writePubdate(s)
+		}
 		p.writeText(s)
 	}
 }
@@ -229,6 +241,8 @@ func (p *Parser) endTag(is traits) {
 		p.inLink = false
 	case atom.H1:
 		p.inTitle = false
+	case atom.Time:
+		p.endPubdate()
 	}
 	if is&tracked != 0 {
 		p.inTitle = false // an <h1> may lack its end tag
@@ -242,8 +256,17 @@ func (p *Parser) endTag(is traits) {
 // element reads a start tag that is neither in a template nor in SVG.
 func (p *Parser) element() {
 	switch p.name {
-	case atom.Html, atom.Head, atom.Body, atom.Title:
+	case atom.Html:
 		p.meta.Document = true
+		if p.options.Articles {
+			p.readLang()
+		}
+	case atom.Head, atom.Body, atom.Title:
+		p.meta.Document = true
+	case atom.Time:
+		if p.options.Articles {
+			p.beginPubdate()
+		}
 	case atom.A, atom.Area:
 		p.anchor()
 	case atom.Frame, atom.Iframe:

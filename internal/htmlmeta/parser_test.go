@@ -16,7 +16,7 @@ var now = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 
 var testPage = Page{Base: "https://example.com", Path: "/docs/a.html", Now: now}
 
-var everything = Options{Alternates: true, Images: true, Titles: true}
+var everything = Options{Alternates: true, Images: true, Titles: true, Descriptions: true, Markdown: true, Articles: true}
 
 func read(body string) Meta {
 	return NewParser(everything).Parse([]byte(body), testPage)
@@ -359,6 +359,68 @@ func TestTitle(t *testing.T) {
 	}
 }
 
+func TestDescription(t *testing.T) {
+	const shared = "<meta property=og:description content=shared>"
+	for _, test := range []struct{ body, want string }{
+		{"<meta name=description content=' A &amp; B\n\t&eacute;&nbsp;&#x1F600; '>", "A & B é 😀"},
+		{"<META Name=' Description ' Content=a><meta name=description content=b>", "a"},
+		{"<meta name=description content=' '><meta name=description><meta name=description content=b>", "b"},
+		{shared + "<meta name=description content=a>", "a"},
+		{"<meta name=description content='\u200b'>" + shared + "<meta property=og:description content=b>", "shared"},
+		{"<meta name=og:description content=a>", "a"},
+		{"<meta name=twitter:description content=a><meta name=descriptions content=b>", ""},
+		{"<body><meta name=description content=a>" + shared, ""},
+		{"<template><meta name=description content=a></template><noscript>" + shared + "</noscript>", ""},
+		{"<meta name=description content='<b>a</b> [x](y) {{ z }}'>", "<b>a</b> [x](y) {{ z }}"},
+		{"<meta name=description content='שלום \u202e'>", "שלום \u202e"},
+		{"<meta name=description content='" + strings.Repeat("é", MaxDescription) + "'>", strings.Repeat("é", MaxDescription)},
+		{"<meta name=description content='" + strings.Repeat("é", 10_000) + "'>", strings.Repeat("é", MaxDescription-1) + "…"},
+		{"<p>a", ""},
+	} {
+		got := read(test.body)
+		if got.Description != test.want {
+			t.Errorf("%.80q: got %q, want %q", test.body, got.Description, test.want)
+		}
+		without := everything
+		without.Descriptions = false
+		if got := NewParser(without).Parse([]byte(test.body), testPage).Description; got != "" {
+			t.Errorf("%.80q: got %q without the option", test.body, got)
+		}
+	}
+	if got := readWith("<meta name=description content='a\xff'>", "Content-Type", "text/html; charset=utf-8").Description; got != "a\ufffd" {
+		t.Errorf("not UTF-8: got %q", got)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	for _, test := range []struct{ body, want string }{
+		{"<link rel=alternate type=text/markdown href=a.md>", "https://example.com/docs/a.md"},
+		{"<LINK Rel='x Alternate' Type=' Text/Markdown ; charset=utf-8' href='/a.md#x'>", "https://example.com/a.md"},
+		{"<link rel=alternate type='text/markdown;variant=GFM' href=https://o.example/a>", "https://o.example/a"},
+		{"<link rel=alternate type=text/markdown><link rel=alternate type=text/markdown href=javascript:1>" +
+			"<link rel=alternate type=text/markdown href=/a><link rel=alternate type=text/markdown href=/b>", "https://example.com/a"},
+		{"<base href=/c/><link rel=alternate type=text/markdown href=a.md>", "https://example.com/c/a.md"},
+		{"<link rel=alternate type=text/x-markdown href=a><link rel=alternate type=text/markdownish href=a>", ""},
+		{"<link rel=alternate href=a.md><link type=text/markdown href=a.md><link rel=next type=text/markdown href=a.md>", ""},
+		{"<body><link rel=alternate type=text/markdown href=a.md>", ""},
+		{"<link rel=alternate type=text/markdown href='/" + strings.Repeat("b", MaxURL) + "'>", ""},
+	} {
+		if got := read(test.body).Markdown; got != test.want {
+			t.Errorf("%.80s: got %q, want %q", test.body, got, test.want)
+		}
+		without := everything
+		without.Markdown = false
+		if got := NewParser(without).Parse([]byte(test.body), testPage).Markdown; got != "" {
+			t.Errorf("%.80s: got %q without the option", test.body, got)
+		}
+	}
+	for _, value := range []string{`<a.md>; rel=alternate; type=text/markdown`, `<a.md>; rel="alternate"; type="text/markdown; charset=utf-8"`} {
+		if got := readWith("<p>x", "Link", value).Markdown; got != "https://example.com/docs/a.md" {
+			t.Errorf("header %s: got %q", value, got)
+		}
+	}
+}
+
 func TestDocument(t *testing.T) {
 	for _, test := range []struct {
 		body     string
@@ -459,18 +521,22 @@ func TestModified(t *testing.T) {
 		{data(`{"dateModified":"2024-05-01","x":"` + strings.Repeat("x", maxJSON) + `"}`), ""},
 	} {
 		e := read(test.body)
-		got := ""
-		switch m := time.Unix(e.Modified, 0).UTC(); {
-		case e.Modified == 0:
-		case e.ModifiedDay:
-			got = m.Format(time.DateOnly)
-		default:
-			got = m.Format(time.RFC3339)
-		}
-		if got != test.want {
+		if got := formatDate(e.Modified, e.ModifiedDay); got != test.want {
 			t.Errorf("%.200s: got %q, want %q", test.body, got, test.want)
 		}
 	}
+}
+
+// formatDate returns a date as RFC 3339 does; "": there is none.
+func formatDate(unix int64, day bool) string {
+	date := time.Unix(unix, 0).UTC()
+	switch {
+	case unix == 0:
+		return ""
+	case day:
+		return date.Format(time.DateOnly)
+	}
+	return date.Format(time.RFC3339)
 }
 
 func TestBounds(t *testing.T) {
@@ -518,6 +584,8 @@ func TestHostile(t *testing.T) {
 		"open menus":         strings.Repeat("<nav><table>", MaxBody/12),
 		"end tags":           strings.Repeat("<nav>", 1000) + strings.Repeat("</ul>", MaxBody/5),
 		"scripts":            strings.Repeat("<script type=application/ld+json>\"dateModified\"</script>", MaxBody/55),
+		"descriptions":       strings.Repeat("<meta name=description content='\x01 '>", MaxBody/39),
+		"pubdates":           strings.Repeat("<time pubdate>1 2 3 4 5 ", MaxBody/24),
 		"links":              strings.Repeat("<a href=/", 100000) + ">",
 		"alternates":         strings.Repeat("<link rel=alternate hreflang=de href=a>", MaxBody/39),
 	} {

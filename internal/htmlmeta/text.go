@@ -39,15 +39,15 @@ func (t *text) write(s []byte) {
 	}
 }
 
-// titleOf returns s on one line, with U+FFFD for what is not UTF-8, and cut at [MaxTitle] characters.
-func titleOf(s []byte) string {
+// oneLine returns s on one line, with U+FFFD for what is not UTF-8, and cut at a number of characters.
+func oneLine(s []byte, most int) string {
 	var t text
-	t.write(s[:min(len(s), 64*MaxTitle)])
-	title := []rune(string(t.buf))
-	if len(title) > MaxTitle {
-		title = append(title[:MaxTitle-1], '…')
+	t.write(s[:min(len(s), 64*most)])
+	line := []rune(string(t.buf))
+	if len(line) > most {
+		line = append(line[:most-1], '…')
 	}
-	return string(title)
+	return string(line)
 }
 
 // hash returns a hash of the text; 0: there is none.
