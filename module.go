@@ -402,9 +402,10 @@ func (h *Handler) compile(base string) (err error) {
 		canonical:   c.Choose("canonical", h.Canonical, "respect", "ignore") == 0,
 		omitOrphans: c.Choose("orphans", h.Orphans, "list", "omit") == 1,
 		extract: htmlmeta.Options{
-			Alternates: slices.Contains(h.Extensions, "alternates"),
-			Images:     slices.Contains(h.Extensions, "images"),
-			Titles:     h.Feed || h.HTML,
+			Alternates:   slices.Contains(h.Extensions, "alternates"),
+			Images:       slices.Contains(h.Extensions, "images"),
+			Titles:       h.Feed || h.HTML,
+			Descriptions: h.Feed,
 		},
 		beside: webpage.Options{
 			HTML:       h.HTML,

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -52,22 +53,30 @@ func TestFetchedAt(t *testing.T) {
 	})
 }
 
-// TestTitles: titles are fetched when they are wanted, kept while the page stays, and dropped when they are not
-// wanted any more.
-func TestTitles(t *testing.T) {
+// TestTexts: what documents beside the sitemap show is fetched when it is wanted, kept while the page stays, and dropped
+// when it is not wanted any more.
+func TestTexts(t *testing.T) {
+	const body = `<html lang=de><title>One</title><meta name=description content=Two><meta property=og:title content=Four>` +
+		`<link rel=alternate type=text/markdown href=/three.md><meta property=article:published_time content=2000-01-01>`
+	const none, all = "  ", "One Two /three.md Four de 946684800 true"
 	synctest.Test(t, func(t *testing.T) {
-		site := &validated{static: static{pages: map[string]string{"/": "<title>One</title>"}}}
+		site := &validated{static: static{pages: map[string]string{"/": body}}}
 		c, gen := New(Options{Own: true, Fetcher: site}), empty(t)
 		for i, test := range []struct {
-			titles bool
-			routes uint64
-			want   string
-		}{{false, 1, ""}, {true, 2, "One"}, {true, 2, "One"}, {false, 3, ""}, {true, 4, "One"}} {
-			p := with(func(p *Policy) { p.Extract.Titles, p.Routes, p.Expire = test.titles, test.routes, 90*365*24*time.Hour })
+			isWanted bool
+			routes   uint64
+			want     string
+		}{{false, 1, none}, {true, 2, all}, {true, 2, all}, {false, 3, none}, {true, 4, all}} {
+			p := with(func(p *Policy) {
+				wanted := test.isWanted
+				p.Extract = htmlmeta.Options{Titles: wanted, Descriptions: wanted, Markdown: wanted, Articles: wanted}
+				p.Routes = test.routes
+				p.Expire = 90 * 365 * 24 * time.Hour
+			})
 			gen = crawlAll(t, c, gen, p, page.Page{Path: "/"}).Generation
-			got := describe(t, gen, func(rec *store.Record) string { return rec.Path + rec.Title })
-			if got != "/"+test.want || len(site.order) != i+1 || site.notModified != min(i/2, 1) {
-				t.Errorf("crawl %d: got %s after %d fetches, %d not modified, want the title %q", i, got, len(site.order), site.notModified, test.want)
+			got := describe(t, gen, texts)
+			if got != test.want || len(site.order) != i+1 || site.notModified != min(i/2, 1) {
+				t.Errorf("crawl %d: got %s after %d fetches, %d not modified, want %q", i, got, len(site.order), site.notModified, test.want)
 			}
 			time.Sleep(30 * 24 * time.Hour)
 		}

@@ -15,7 +15,8 @@ func TestRename(t *testing.T) {
 		"a page": {
 			store.Record{Flags: store.Named | store.HTML, Version: 3, ModTime: 70, Fetched: 200, Due: 300, Wait: 100, Status: 200, Text: 5,
 				Canonical: "https://old.example/", Declared: 60, ETag: `"e"`, Modified: 50, First: 100, Linked: 150, Hub: 9,
-				Links: []string{"/b"}, Followed: 190, Images: []string{"/i"}, Title: "title", Selected: dated},
+				Links: []string{"/b"}, Followed: 190, Images: []string{"/i"}, Title: "title",
+				Description: "d", Markdown: "/m", Article: &store.Article{Published: 40}, Selected: dated},
 			store.Record{Flags: store.Named, Version: 3, ModTime: 70, Text: 5, Declared: 60, First: 100, Linked: 150, Before: 200, Selected: kept},
 		},
 		"not dated yet": {

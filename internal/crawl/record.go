@@ -126,6 +126,16 @@ func learn(rec, before *store.Record, f *fetched, isHTML bool) outcome {
 	rec.Alternates = m.Alternates
 	rec.Images = m.Images
 	rec.Title = m.Title
+	rec.Description = m.Description
+	rec.Markdown = onSite(f.base, rec.Path, m.Markdown)
+	if m.Published != 0 {
+		rec.Article = &store.Article{
+			Published:    m.Published,
+			PublishedDay: m.PublishedDay,
+			Headline:     m.Headline,
+			Lang:         m.Lang,
+		}
+	}
 	if !isHTML || m.Unreadable {
 		return unchanged // it has no text that could be compared
 	}
@@ -156,6 +166,9 @@ func forget(rec *store.Record) {
 	rec.Alternates = nil
 	rec.Images = nil
 	rec.Title = ""
+	rec.Description = ""
+	rec.Markdown = ""
+	rec.Article = nil
 }
 
 func flagIf(flag store.Flags, is bool) store.Flags {

@@ -34,7 +34,18 @@ func known() store.Record {
 	return store.Record{
 		Path: "/a", Status: 200, Flags: store.Named | store.HTML | store.Document, Text: 1, First: 9, ETag: `"1"`,
 		Fetched: now - 10*day, Due: now - day, Wait: week, Canonical: "/c", Title: "t", Declared: 5,
+		Description: "d", Markdown: "/m",
+		Article: &store.Article{Published: 7, PublishedDay: true, Headline: "h", Lang: "de"},
 	}
+}
+
+// texts is what a record has for documents beside the sitemap, with blanks between.
+func texts(rec *store.Record) string {
+	texts := fmt.Sprint(rec.Title, " ", rec.Description, " ", rec.Markdown)
+	if a := rec.Article; a != nil {
+		texts += fmt.Sprint(" ", a.Headline, " ", a.Lang, " ", a.Published, a.PublishedDay)
+	}
+	return texts
 }
 
 func TestApply(t *testing.T) {
@@ -86,8 +97,11 @@ func TestApply(t *testing.T) {
 		if rec.NoIndexTag {
 			flags += "T"
 		}
-		if wantOld := rec.Canonical == "/c"; (rec.Title == "t") != wantOld { // it stays as long as the canonical does
-			t.Errorf("%s: got title %q", test.name, rec.Title)
+		if wantOld := rec.Canonical == "/c"; (texts(&rec) == "t d /m h de 7 true") != wantOld { // they stay as long as the canonical does
+			t.Errorf("%s: got %s", test.name, texts(&rec))
+		}
+		if isOther := test.name != "title" && rec.Canonical != "/c"; isOther && texts(&rec) != "  " {
+			t.Errorf("%s: left over: %s", test.name, texts(&rec))
 		}
 		failing := 0
 		if rec.Failing != 0 {

@@ -314,6 +314,37 @@ func TestExtensionsAndHints(t *testing.T) {
 	}
 }
 
+// TestDeclared: what pages declare is known of those that are listed, if it is wanted.
+func TestDeclared(t *testing.T) {
+	records := recs("/a; /b; /c; /none")
+	for i, markdown := range []string{"/a.md", "https://o.example/b.md", ""} {
+		rec := &records[i]
+		rec.Title, rec.Description, rec.Markdown = "t", "d", markdown
+		rec.Article = &store.Article{Published: 86400, PublishedDay: true, Headline: "h", Lang: "de"}
+	}
+	article := page.Extensions{Published: 86400, PublishedDay: true, Headline: "h", Lang: "de"}
+	for _, test := range []struct {
+		name string
+		want func(o *Options)
+		got  [3]page.Extensions
+	}{
+		{"nothing", func(*Options) {}, [3]page.Extensions{}},
+		{"descriptions", func(o *Options) { o.Descriptions = true }, [3]page.Extensions{{Description: "d"}, {Description: "d"}, {Description: "d"}}},
+		{"Markdown", func(o *Options) { o.Markdown = true }, [3]page.Extensions{{Markdown: origin + "/a.md"}, {Markdown: "https://o.example/b.md"}, {}}},
+		{"articles", func(o *Options) { o.Articles = true }, [3]page.Extensions{article, article, article}},
+	} {
+		r := rules()
+		test.want(&r)
+		pages, _ := run(t, generation(t, 9, slices.Clone(records)), r)
+		for i, want := range append(test.got[:], page.Extensions{}) {
+			got := pages[i].Extensions
+			if isKnown := !want.IsZero(); (got != nil) != isKnown || isKnown && !reflect.DeepEqual(*got, want) {
+				t.Errorf("%s: %s: got %+v, want %+v", test.name, pages[i].Path, got, want)
+			}
+		}
+	}
+}
+
 // TestImages: an image of the site is listed once it has answered 200 with an image, and is no
 // page; others are listed as pages name them.
 func TestImages(t *testing.T) {

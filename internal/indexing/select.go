@@ -19,18 +19,20 @@ import (
 
 // Options are the inputs of a selection besides the records.
 type Options struct {
-	Base                       string        // the site's scheme, host and port
-	Scope                      string        // the path prefix of its pages, and the path of its front page
-	Respect                    bool          // a page gives way to its canonical; else canonicals do not count
-	OmitOrphans                bool          // pages without incoming links are left out, whatever names them
-	Expire                     time.Duration // how long a link counts after its page was last fetched; 0: for ever
-	Depth                      int           // the most links that the crawl follows to a page; 0: there is no limit
-	Visits                     bool          // a linked page is fetched if visitors have requested it, whatever its depth
-	Dates                      Mode
-	TrustLists                 bool // the operator names the lists: their dates count though they are all alike
-	MaxPages                   int  // 0: no limit
-	Alternates, Images, Titles bool // extensions of listed pages
-	KeepListed                 bool // previously listed pages stay unless they are refused or excluded
+	Base        string        // the site's scheme, host and port
+	Scope       string        // the path prefix of its pages, and the path of its front page
+	Respect     bool          // a page gives way to its canonical; else canonicals do not count
+	OmitOrphans bool          // pages without incoming links are left out, whatever names them
+	Expire      time.Duration // how long a link counts after its page was last fetched; 0: for ever
+	Depth       int           // the most links that the crawl follows to a page; 0: there is no limit
+	Visits      bool          // a linked page is fetched if visitors have requested it, whatever its depth
+	Dates       Mode
+	TrustLists  bool // the operator names the lists: their dates count though they are all alike
+	MaxPages    int  // 0: no limit
+	KeepListed  bool // previously listed pages stay unless they are refused or excluded
+
+	// What the extensions of listed pages have: as the options of these names of [htmlmeta.Options].
+	Alternates, Images, Titles, Descriptions, Markdown, Articles bool
 
 	Hints    func(p *page.Page)        // sets the operator's changefreq and priority; nil: none
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
@@ -265,10 +267,30 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	if s.rules.Titles {
 		e.Title = rec.Title
 	}
-	if !e.Empty() || e.Title != "" {
+	if s.rules.Descriptions {
+		e.Description = rec.Description
+	}
+	if s.rules.Markdown {
+		e.Markdown = s.absolute(rec.Markdown)
+	}
+	if a := rec.Article; s.rules.Articles && a != nil {
+		e.Published = a.Published
+		e.PublishedDay = a.PublishedDay
+		e.Headline = a.Headline
+		e.Lang = a.Lang
+	}
+	if !e.IsZero() {
 		p.Extensions = &e
 	}
 	return p
+}
+
+// absolute returns the absolute URL of what a record has as a path on the site, or else as an absolute URL; "" as it is.
+func (s *Selection) absolute(ref string) string {
+	if strings.HasPrefix(ref, "/") {
+		return s.rules.Base + ref
+	}
+	return ref
 }
 
 // isMissing reports whether an image is of the site and has not returned 200.

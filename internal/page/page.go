@@ -92,10 +92,32 @@ type Extensions struct {
 	// Images are the absolute URLs of the images on the page, at most 1,000
 	// (https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps).
 	Images []string
+
+	// What follows is in no entry of a sitemap of pages, like Title. Description is what the page declares as its own, on one
+	// line of at most 200 characters, and Markdown the absolute URL of the version of it in Markdown that it declares; "":
+	// none, or not collected. The URL has not been requested.
+	Description, Markdown string
+
+	// Published is when the page says that it was published, in Unix seconds (UTC), up to a day after it was read.
+	// PublishedDay says that only the day is known, of which Published is the midnight in UTC. 0: it is no article, or that was
+	// not collected. Headline is what the article is called, on one line of at most 200 characters; "": its Title has to do.
+	// Lang is its language, as in BCP 47, such as "de" or "pt-BR"; "": not known.
+	Published      int64
+	PublishedDay   bool
+	Headline, Lang string
 }
 
 // Empty reports whether e, which may be nil, adds nothing to the page's entry.
 func (e *Extensions) Empty() bool { return e == nil || len(e.Alternates) == 0 && len(e.Images) == 0 }
+
+// IsZero reports whether e, which may be nil, says nothing at all.
+func (e *Extensions) IsZero() bool {
+	if e == nil {
+		return true
+	}
+	isArticle := e.Published != 0 || e.Headline != "" || e.Lang != ""
+	return e.Empty() && e.Title == "" && e.Description == "" && e.Markdown == "" && !isArticle
+}
 
 // Alternate is a version of a page for readers of a language or region.
 type Alternate struct {

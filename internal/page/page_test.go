@@ -73,10 +73,26 @@ func TestExtensionsEmpty(t *testing.T) {
 		e    *Extensions
 		want bool
 	}{
-		{nil, true}, {&Extensions{Title: "a"}, true}, {&Extensions{Images: []string{""}}, false}, {&Extensions{Alternates: make([]Alternate, 1)}, false},
+		{nil, true}, {&Extensions{Title: "a", Description: "b", Markdown: "c", Published: 1, PublishedDay: true, Headline: "d", Lang: "e"}, true}, {&Extensions{Images: []string{""}}, false}, {&Extensions{Alternates: make([]Alternate, 1)}, false},
 	} {
 		if got := test.e.Empty(); got != test.want {
 			t.Errorf("%+v: got %t, want %t", test.e, got, test.want)
+		}
+	}
+}
+
+func TestExtensionsIsZero(t *testing.T) {
+	for _, e := range []*Extensions{nil, {}, {Images: []string{}}} {
+		if !e.IsZero() {
+			t.Errorf("%+v: it says something", e)
+		}
+	}
+	for _, e := range []Extensions{
+		{Title: "a"}, {Alternates: make([]Alternate, 1)}, {Images: []string{""}}, {Description: "a"}, {Markdown: "a"},
+		{Published: 1}, {Headline: "a"}, {Lang: "a"},
+	} {
+		if e.IsZero() {
+			t.Errorf("%+v: it says nothing", e)
 		}
 	}
 }

@@ -120,6 +120,15 @@ type Record struct {
 
 	// Steadiness says what is known of how steady Text and Declared are.
 	Steadiness Steadiness `cbor:"40,keyasint,omitempty"`
+
+	// Description is what the page declares as its own, and Markdown its version in Markdown: a path on the site, or else
+	// an absolute URL. Like Title, they are kept only if a document shows them.
+	Description string `cbor:"46,keyasint,omitempty"`
+	Markdown    string `cbor:"47,keyasint,omitempty"`
+
+	// Article is what the page declares as an article that was published, which is never changed. It is kept only if there
+	// is a news sitemap; nil: the page is none.
+	Article *Article `cbor:"48,keyasint,omitempty"`
 }
 
 // Steadiness says how far Text and Declared are believed: what differs each time that a page is fetched is noise.
@@ -212,6 +221,15 @@ func (r *Record) Batch() int64 { return cmp.Or(r.Changed, r.First) }
 
 // AwaitsDate reports whether the date of the present text is still to be decided.
 func (r *Record) AwaitsDate() bool { return r.Batch() != r.Selected.Dated }
+
+// Article is what a news sitemap says of a page: see [htmlmeta.Meta]. Few pages are articles, and all records in memory have
+// room for what is in a [Record] itself.
+type Article struct {
+	Published    int64  `cbor:"1,keyasint,omitempty"`
+	PublishedDay bool   `cbor:"2,keyasint,omitempty"` // only the day of Published is known
+	Headline     string `cbor:"3,keyasint,omitempty"`
+	Lang         string `cbor:"4,keyasint,omitempty"`
+}
 
 // Selected is a page's part of a selection.
 type Selected struct {

@@ -42,12 +42,20 @@ func encode(t testing.TB, records []Record) []byte {
 
 // TestRecordSize: a field that is not used takes no room on disk.
 func TestRecordSize(t *testing.T) {
-	record := realistic(1)[0]
-	for title, want := range map[string]int{"": 116, "four": 116 + 2 + 1 + 4} {
-		record.Title = title
+	for name, test := range map[string]struct {
+		use  func(r *Record)
+		want int // bytes beyond those of a record that does not use it
+	}{
+		"none":        {func(*Record) {}, 0},
+		"title":       {func(r *Record) { r.Title = "four" }, 2 + 1 + 4},
+		"description": {func(r *Record) { r.Description = "four" }, 2 + 1 + 4},
+		"article":     {func(r *Record) { r.Article = &Article{Published: 1_790_000_000, Lang: "de"} }, 2 + 1 + 1 + 5 + 1 + 1 + 2},
+	} {
+		record := realistic(1)[0]
+		test.use(&record)
 		data, err := encoding.Marshal(record)
-		if got := len(data); err != nil || got != want {
-			t.Errorf("%q: got %d bytes, %v, want %d", title, got, err, want)
+		if got := len(data) - 116; err != nil || got != test.want {
+			t.Errorf("%s: got %d more bytes, %v, want %d", name, got, err, test.want)
 		}
 	}
 }

@@ -114,7 +114,8 @@ func full(path string) Record {
 		Images: []string{"https://example.org/i.png"}, Selected: Selected{Listed: true, LastMod: 11, Day: true, Dated: 12}, NoIndexTag: true, Title: "t",
 		ListDate: 13, Withheld: true, Cause: ByHub, Finder: "/f", Credited: true, Followed: 14, Hub: 15,
 		Links: []string{"/l"}, Muted: 16, False: 17, FalseBy: ByList, FoundBy: ByHub, Settled: 18, Steadiness: Noisy,
-		Blocks: 1<<64 - 2, Difference: 19,
+		Blocks: 1<<64 - 2, Difference: 19, Description: "d", Markdown: "/m",
+		Article: &Article{Published: 20, PublishedDay: true, Headline: "h", Lang: "l"},
 	}
 }
 
