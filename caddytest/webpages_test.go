@@ -155,6 +155,47 @@ func TestWebPagesPlaces(t *testing.T) {
 	}
 }
 
+// TestFeedTexts: what pages declare is in the feed as they wrote it, also where Caddy's templates are around it.
+func TestFeedTexts(t *testing.T) {
+	declares := func(date string) string { return `<meta property="article:modified_time" content="` + date + `">` }
+	files := map[string]string{
+		"index.html": `<!doctype html><title>A &lt;b> &amp; {{env "HOME"}}</title><meta name=description content="Home">` + declares("2020-01-05"),
+		"a.html":     `<!doctype html><title>שלום</title><meta name=description content="{{env &quot;HOME&quot;}} <b>👩‍👧</b>">` + declares("2020-01-04"),
+		"b.html":     `<!doctype html><title>B</title><meta property=og:description content="` + strings.Repeat("é", 10_000) + `">` + declares("2020-01-03"),
+		"c.html":     `<!doctype html><title>C</title>` + declares("2020-01-02"),
+	}
+	s := start(t, harness.Local+` {
+		root {dir}
+		route {
+			templates {
+				mime application/atom+xml
+			}
+			sitemap {
+				feed
+			}
+			file_server
+		}
+	}`, files)
+	type entry struct {
+		Title   string `xml:"title"`
+		Summary string `xml:"summary"`
+	}
+	var f struct {
+		entry
+		Entries []entry `xml:"entry"`
+	}
+	feed := s.Get(harness.Local + "/sitemap.atom")
+	if err := xml.Unmarshal([]byte(feed.Text), &f); err != nil {
+		t.Fatalf("status %d, %v in\n%s", feed.StatusCode, err, feed.Text)
+	}
+	const code = `{{env "HOME"}}`
+	home := entry{"A <b> & " + code, "Home"}
+	want := []entry{home, {"שלום", code + " <b>👩‍👧</b>"}, {"B", strings.Repeat("é", 199) + "…"}, {"C", ""}}
+	if f.Title != home.Title || f.Summary != "" || !slices.Equal(f.Entries, want) {
+		t.Errorf("got title %q, entries %q, want %q, %q", f.Title, f.Entries, home.Title, want)
+	}
+}
+
 // TestWebPagesTurnedOn: a reload adds and removes documents, and the next handler has their names before and after.
 func TestWebPagesTurnedOn(t *testing.T) {
 	give(t, "turned", paged(3))

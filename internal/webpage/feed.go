@@ -29,8 +29,15 @@ func (l *latest) add(base string, p page.Page) {
 		return
 	}
 	url := base + p.Path
-	title := strings.Clone(cmp.Or(clean(titleOf(p)), pathLabel(p.Path))) // which may be parts of larger strings
-	l.pages = append(l.pages, changed{p.LastMod, atomEntry{url, title, at.Format(time.RFC3339), []atomLink{{"alternate", url}}}})
+	entry := atomEntry{
+		ID: url,
+		// Both may be parts of larger strings.
+		Title:   strings.Clone(cmp.Or(clean(titleOf(p)), pathLabel(p.Path))),
+		Summary: strings.Clone(clean(descriptionOf(p))),
+		Updated: at.Format(time.RFC3339),
+		Links:   []atomLink{{"alternate", url}},
+	}
+	l.pages = append(l.pages, changed{p.LastMod, entry})
 	if len(l.pages) == 2*maxEntries {
 		l.trim()
 	}
@@ -49,6 +56,7 @@ type (
 	atomEntry struct {
 		ID      string     `xml:"id"`
 		Title   string     `xml:"title"`
+		Summary string     `xml:"summary,omitempty"` // of an entry; plain text, like the title
 		Updated string     `xml:"updated"`
 		Links   []atomLink `xml:"link"`
 	}
@@ -75,12 +83,16 @@ func (b *Builder) feed() {
 	for _, hub := range b.Hubs {
 		links = append(links, atomLink{"hub", hub})
 	}
-	f := atomFeed{Generator: "caddy-sitemap", Author: b.host(), atomEntry: atomEntry{self, b.host(), b.latest.pages[0].Updated, links}}
+	f := atomFeed{Generator: "caddy-sitemap", Author: b.host()}
+	f.ID = self
+	f.Title = cmp.Or(b.frontTitle, b.host())
+	f.Updated = b.latest.pages[0].Updated
+	f.Links = links
 	for _, p := range b.latest.pages {
 		f.Entries = append(f.Entries, p.atomEntry)
 	}
 	b.emit(newDocument(Feed, "application/atom+xml", "", xml.Header, f, func() []byte {
 		body, _ := xml.MarshalIndent(f, "", " ") // only strings, without an error
-		return append([]byte(xml.Header), append(body, '\n')...)
+		return inert(append([]byte(xml.Header), append(body, '\n')...))
 	}))
 }

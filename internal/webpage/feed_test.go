@@ -31,6 +31,9 @@ func checkFeed(t testing.TB, d Document) (f atomFeed) {
 	if err := checkAtom(d.Body()); err != nil {
 		t.Error(err)
 	}
+	if bytes.Contains(d.Body(), []byte("{{")) {
+		t.Error("Caddy's templates, around the handler, would execute a text")
+	}
 	if len(f.Entries) > maxEntries || f.Updated != f.Entries[0].Updated {
 		t.Errorf("got %d entries, updated %s", len(f.Entries), f.Updated)
 	}
@@ -84,6 +87,9 @@ func TestFeedFaults(t *testing.T) {
 func TestFeed(t *testing.T) {
 	pages := hostilePages()
 	pages[0].LastMod, pages[1].LastMod, pages[1].LastModDay = 0, 1709164800, true
+	for _, p := range pages {
+		p.Extensions.Description = p.Extensions.Title
+	}
 	f := checkFeed(t, build(t, slices.Values(pages), options)[".atom"])
 	if f.ID != "https://example.com/sitemap.atom" || f.Title != "example.com" || f.Updated != "2024-02-29T00:00:00Z" {
 		t.Errorf("got %+v", f)
@@ -99,6 +105,38 @@ func TestFeed(t *testing.T) {
 		path := strings.TrimPrefix(e.ID, options.Base)
 		if want := hostile[path][1]; e.Title != want {
 			t.Errorf("%s: got %q, want %q", path, e.Title, want)
+		}
+		wantSummary := hostile[path][1]
+		if hostile[path][0] == "" {
+			wantSummary = "" // the title is the path, which does not describe the page
+		}
+		if e.Summary != wantSummary {
+			t.Errorf("%s: got summary %q, want %q", path, e.Summary, wantSummary)
+		}
+	}
+}
+
+// TestFeedTitle: a feed has the title of the front page, which need not be dated.
+func TestFeedTitle(t *testing.T) {
+	for _, test := range []struct {
+		name, sitemap string
+		front         page.Page
+		want          string
+	}{
+		{"front page", "/sitemap", newPage("/", 0, "A & <b>B</b> {{.}}"), "A & <b>B</b> {{.}}"},
+		{"right to left", "/sitemap", newPage("/", 9, "\u202eשלום\n👩‍👧"), "שלום 👩‍👧"},
+		{"long", "/sitemap", newPage("/", 9, strings.Repeat("é", 10_000)), strings.Repeat("é", maxTitle-1) + "…"},
+		{"of a folder", "/shop/sitemap", newPage("/shop/", 9, "Shop"), "Shop"},
+		{"no title", "/sitemap", page.Page{Path: "/"}, "example.com"},
+		{"blank title", "/sitemap", newPage("/", 9, " \x00"), "example.com"},
+		{"of another folder", "/shop/sitemap", newPage("/", 9, "Home"), "example.com"},
+		{"no front page", "/sitemap", newPage("/a", 9, "A"), "example.com"},
+	} {
+		o := options
+		o.Sitemap = options.Base + test.sitemap
+		pages := []page.Page{test.front, newPage("/shop/z", 7, "Z")}
+		if f := checkFeed(t, build(t, slices.Values(pages), o)[".atom"]); f.Title != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, f.Title, test.want)
 		}
 	}
 }
@@ -153,12 +191,16 @@ func TestFeedSchema(t *testing.T) {
 		}
 		return nil
 	}
-	feed := build(t, slices.Values(hostilePages()), options)[".atom"].Body()
+	pages := hostilePages()
+	for _, p := range pages {
+		p.Extensions.Description = p.Extensions.Title
+	}
+	feed := build(t, slices.Values(pages), options)[".atom"].Body()
 	if err := validate("feed.atom", feed); err != nil {
 		t.Error(err)
 	}
 	for old, broken := range map[string]string{
-		"T22:13:20Z</updated>": "</updated>", "<entry>": "<entry><summary/>", "<id>": "<id/><id>", `href="`: `src="`, "<name>": "<email>a</email><nam>",
+		"T22:13:20Z</updated>": "</updated>", "<entry>": "<entry><summary/><summary/>", "<id>": "<id/><id>", `href="`: `src="`, "<name>": "<email>a</email><nam>",
 	} {
 		if err := validate("broken.atom", bytes.Replace(feed, []byte(old), []byte(broken), 1)); err == nil {
 			t.Errorf("valid with %s for %s", broken, old)

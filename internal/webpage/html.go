@@ -75,6 +75,11 @@ func sectionsOf(rows []row) (sections []section) {
 func (v view) body() []byte {
 	var b bytes.Buffer
 	_ = compiled.Execute(&b, v) // a buffer returns no errors, and the template is tested
-	// Caddy's templates, which may be around the handler, execute what is in two braces.
-	return bytes.ReplaceAll(b.Bytes(), []byte("{{"), []byte("{&#123;"))
+	return inert(b.Bytes())
+}
+
+// inert returns HTML or XML in which Caddy's templates, which may be around the handler, find nothing to execute: that is what
+// is in two braces.
+func inert(markup []byte) []byte {
+	return bytes.ReplaceAll(markup, []byte("{{"), []byte("{&#123;"))
 }

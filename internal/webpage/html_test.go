@@ -206,7 +206,9 @@ func FuzzBuilder(f *testing.F) {
 				continue
 			}
 			seen[p] = true
-			pages = append(pages, newPage(p, r.Int64N(1<<40), title+shuffled(r)))
+			added := newPage(p, r.Int64N(1<<40), title+shuffled(r))
+			added.Extensions.Description = shuffled(r) + title
+			pages = append(pages, added)
 		}
 		if len(pages) == 0 {
 			return

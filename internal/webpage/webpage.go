@@ -66,7 +66,8 @@ func newDocument(name, contentType, policy, template string, content any, body f
 // order. It holds one document's pages for each folder that the last page is in, of at most 17, and 1,000 for the feed.
 type Builder struct {
 	tree
-	latest latest
+	latest     latest
+	frontTitle string // title of the page whose path is the sitemap's folder; "": it has none
 }
 
 // New returns a Builder that calls emit for each document as soon as it is complete.
@@ -76,6 +77,9 @@ func New(o Options, emit func(Document)) *Builder {
 
 // Add adds a page, which comes after all others in the order of [page.Compare].
 func (b *Builder) Add(p page.Page) {
+	if p.Path == b.root() {
+		b.frontTitle = strings.Clone(clean(titleOf(p))) // which may be a part of a larger string
+	}
 	if b.Feed {
 		b.latest.add(b.Base, p)
 	}
@@ -104,6 +108,11 @@ func (b *Builder) Finish() {
 
 // titleOf is the title of a page; "": its path stands for it.
 func titleOf(p page.Page) string { return cmp.Or(p.Extensions, new(page.Extensions)).Title }
+
+// descriptionOf is what a page declares as its description; "": it declares none.
+func descriptionOf(p page.Page) string {
+	return cmp.Or(p.Extensions, new(page.Extensions)).Description
+}
 
 // dateOf returns when a page changed; ok is false if that is not known. RFC 3339 has years of four digits.
 func dateOf(p page.Page) (t time.Time, ok bool) {

@@ -266,10 +266,15 @@ func TestETags(t *testing.T) {
 	}
 	changes := map[string]func(pages []page.Page, o *Options){
 		"a title": func(pages []page.Page, _ *Options) { pages[77] = newPage(pages[77].Path, pages[77].LastMod, "Another") },
-		"a date":  func(pages []page.Page, _ *Options) { pages[77].LastMod += 86400 },
-		"a path":  func(pages []page.Page, _ *Options) { pages[77].Path += "a" },
-		"a hub":   func(_ []page.Page, o *Options) { o.Hubs = nil },
-		"a host":  func(_ []page.Page, o *Options) { o.Base = "https://example.org" },
+		"a description": func(pages []page.Page, _ *Options) {
+			p := newPage(pages[2900].Path, pages[2900].LastMod, pages[2900].Extensions.Title) // which is in the feed
+			p.Extensions.Description = "New"
+			pages[2900] = p
+		},
+		"a date": func(pages []page.Page, _ *Options) { pages[77].LastMod += 86400 },
+		"a path": func(pages []page.Page, _ *Options) { pages[77].Path += "a" },
+		"a hub":  func(_ []page.Page, o *Options) { o.Hubs = nil },
+		"a host": func(_ []page.Page, o *Options) { o.Base = "https://example.org" },
 	}
 	for name, change := range changes {
 		o, pages := options, slices.Clone(pages)
