@@ -113,7 +113,7 @@ type Handler struct {
 	RobotsTxt *bool `json:"robots_txt,omitempty"`
 
 	// Whether an Atom feed of the 500 pages that changed last is served beside the sitemap, at its path with `.atom` in
-	// place of `.xml`. robots.txt names it, too. It needs dates: `lastmod` must not be `off`. Default: false.
+	// place of `.xml`, with their titles and descriptions. robots.txt names it, too. It needs dates: `lastmod` must not be `off`. Default: false.
 	Feed bool `json:"feed,omitempty"`
 
 	// Whether pages for people are served at the path of the sitemap with `.html` in place of `.xml`: all that is
