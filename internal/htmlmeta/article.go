@@ -47,7 +47,7 @@ func (p *Parser) readArticle() {
 	for _, t := range p.articles {
 		isKept := (len(p.articles) == 1 || p.isSelf(t)) && p.published.declare(ofThing, t.date, p.now)
 		if isKept {
-			p.meta.Headline = oneLine([]byte(t.headline), MaxTitle)
+			p.meta.Headline = oneLine([]byte(t.headline))
 		}
 	}
 	if p.published.unix == 0 && !p.isList {

@@ -124,7 +124,7 @@ func checkBounds(t *testing.T, m Meta) {
 	}
 	for _, s := range []string{m.Title, m.Headline, m.Description} {
 		if line := strings.Join(strings.Fields(s), " "); line != s || !utf8.ValidString(line) ||
-			utf8.RuneCountInString(line) > min(MaxTitle, MaxDescription) || strings.ContainsFunc(line, unicode.IsControl) {
+			utf8.RuneCountInString(line) > MaxTitle || strings.ContainsFunc(line, unicode.IsControl) {
 			t.Fatalf("title, headline or description %q", s)
 		}
 	}

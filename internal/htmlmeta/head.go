@@ -115,15 +115,15 @@ func (p *Parser) metaTag() {
 			p.texts[inHead].gap()
 			p.texts[inHead].write(content)
 			if p.options.Descriptions && p.meta.Description == "" {
-				p.meta.Description = oneLine(content, MaxDescription)
+				p.meta.Description = oneLine(content)
 			}
 		case name == "og:description":
 			if p.options.Descriptions && p.shared.description == "" {
-				p.shared.description = oneLine(content, MaxDescription)
+				p.shared.description = oneLine(content)
 			}
 		case name == "og:title":
 			if p.options.Articles && p.shared.title == "" {
-				p.shared.title = oneLine(content, MaxTitle)
+				p.shared.title = oneLine(content)
 			}
 		case name == "article:published_time":
 			if p.options.Articles {

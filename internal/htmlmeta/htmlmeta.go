@@ -13,13 +13,12 @@ import (
 
 // Limits on what is read and returned. A longer list ends there, a longer URL is ignored.
 const (
-	MaxBody        = 2 << 20 // bytes of a body
-	MaxURL         = page.MaxLoc
-	MaxLinks       = 1 << 16
-	MaxAlternates  = 500
-	MaxImages      = 1000
-	MaxTitle       = 200 // characters, of a headline, too
-	MaxDescription = 200 // characters
+	MaxBody       = 2 << 20 // bytes of a body
+	MaxURL        = page.MaxLoc
+	MaxLinks      = 1 << 16
+	MaxAlternates = 500
+	MaxImages     = 1000
+	MaxTitle      = 200 // characters, of a headline or description, too
 )
 
 // Options says what is collected besides the other fields of [Meta].

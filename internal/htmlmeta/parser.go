@@ -186,7 +186,7 @@ func (p *Parser) text(raw atom.Atom) {
 		p.texts[inHead].gap()
 		p.texts[inHead].write(s)
 		if p.options.Titles && p.meta.Title == "" {
-			p.meta.Title = oneLine(s, MaxTitle)
+			p.meta.Title = oneLine(s)
 		}
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
 		p.inBody = true

@@ -373,8 +373,8 @@ func TestDescription(t *testing.T) {
 		{"<template><meta name=description content=a></template><noscript>" + shared + "</noscript>", ""},
 		{"<meta name=description content='<b>a</b> [x](y) {{ z }}'>", "<b>a</b> [x](y) {{ z }}"},
 		{"<meta name=description content='שלום \u202e'>", "שלום \u202e"},
-		{"<meta name=description content='" + strings.Repeat("é", MaxDescription) + "'>", strings.Repeat("é", MaxDescription)},
-		{"<meta name=description content='" + strings.Repeat("é", 10_000) + "'>", strings.Repeat("é", MaxDescription-1) + "…"},
+		{"<meta name=description content='" + strings.Repeat("é", MaxTitle) + "'>", strings.Repeat("é", MaxTitle)},
+		{"<meta name=description content='" + strings.Repeat("é", 10_000) + "'>", strings.Repeat("é", MaxTitle-1) + "…"},
 		{"<p>a", ""},
 	} {
 		got := read(test.body)

@@ -39,13 +39,13 @@ func (t *text) write(s []byte) {
 	}
 }
 
-// oneLine returns s on one line, with U+FFFD for what is not UTF-8, and cut at a number of characters.
-func oneLine(s []byte, most int) string {
+// oneLine returns s on one line, with U+FFFD for what is not UTF-8, and cut at [MaxTitle] characters.
+func oneLine(s []byte) string {
 	var t text
-	t.write(s[:min(len(s), 64*most)])
+	t.write(s[:min(len(s), 64*MaxTitle)])
 	line := []rune(string(t.buf))
-	if len(line) > most {
-		line = append(line[:most-1], '…')
+	if len(line) > MaxTitle {
+		line = append(line[:MaxTitle-1], '…')
 	}
 	return string(line)
 }
