@@ -340,7 +340,9 @@ func (b *bench) tenants(ctx context.Context, tree string) (m tenantsMeasured) {
 	if tree != "" {
 		check(os.Symlink(tree, filepath.Join(roots, "huge")))
 	}
-	config := site("*.localhost:"+port, files(roots+"/{http.request.host.labels.1}", "sitemap")...)
+	// A host whose front page does not return 200 may be made up, and has no sitemap.
+	front := "respond / \"<!doctype html><title>Front page</title><p>Welcome\""
+	config := site("*.localhost:"+port, append(files(roots+"/{http.request.host.labels.1}", "sitemap"), front)...)
 	s := b.start(name, addr, config)
 	defer s.stop()
 	check(s.until(ctx, "the first tenant", func() (bool, error) { return s.answers(ctx, "0.localhost:"+port, true) }))
