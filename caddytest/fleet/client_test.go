@@ -278,13 +278,14 @@ func (a *asker) fault(kind, format string, args ...any) bool {
 type engine struct {
 	*httptest.Server
 	mu       sync.Mutex
-	told     map[string]int // times by URL
+	told     map[string]int      // times by URL
+	when     map[string][]string // the same, for people
 	batches  map[string]bool
 	repeated int // batches that it got again, as after a kill, not counted in told
 }
 
 func newEngine() *engine {
-	e := &engine{told: make(map[string]int), batches: make(map[string]bool)}
+	e := &engine{told: make(map[string]int), when: make(map[string][]string), batches: make(map[string]bool)}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var batch struct {
 			Host, Key string
@@ -303,8 +304,10 @@ func newEngine() *engine {
 			return
 		}
 		e.batches[whole] = true
+		at := fmt.Sprintf("%s with %d others", time.Now().UTC().Format("15:04:05.000"), len(batch.URLList)-1)
 		for _, url := range batch.URLList {
 			e.told[url]++
+			e.when[url] = append(e.when[url], at)
 		}
 	}))
 	return e

@@ -247,13 +247,16 @@ func (f *fleet) eventually(within time.Duration, condition func() bool) {
 }
 
 // logged are the last lines of each node's log that have one of some words.
-func (f *fleet) logged(words ...string) (found string) {
+func (f *fleet) logged(words ...string) (found string) { return f.lines(10, words...) }
+
+// lines are so many of the last lines of each node's log that have one of some words.
+func (f *fleet) lines(most int, words ...string) (found string) {
 	for _, n := range f.nodes {
 		data, _ := os.ReadFile(filepath.Join(f.dir, n.name+".log"))
 		lines := slices.DeleteFunc(strings.SplitAfter(string(data), "\n"), func(line string) bool {
 			return !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(line, word) })
 		})
-		for _, line := range lines[max(len(lines)-10, 0):] {
+		for _, line := range lines[max(len(lines)-most, 0):] {
 			found += n.name + ": " + line
 		}
 	}

@@ -110,9 +110,10 @@ type soak struct {
 	presence []presence // by node
 	steps    []step
 	deployed []time.Time
-	changes  map[string]int // by URL
-	counts   map[string]int // what was done, by kind
-	first    int64          // bytes in the storage after the start
+	changes  map[string]int      // by URL
+	dates    map[string][]string // of these, by node
+	counts   map[string]int      // what was done, by kind
+	first    int64               // bytes in the storage after the start
 
 	mu      sync.Mutex
 	faults  map[string]string // the first one by kind
@@ -163,6 +164,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		engine:   newEngine(),
 		presence: make([]presence, 3),
 		changes:  make(map[string]int),
+		dates:    make(map[string][]string),
 		counts:   make(map[string]int),
 		faults:   make(map[string]string),
 		counted:  make(map[string]int),
@@ -340,6 +342,11 @@ func (s *soak) release(site *soakedSite) {
 		removed = ""
 	}
 	write := func(n *node) {
+		at := time.Now().UTC().Format("15:04:05.000 ") + n.name
+		for _, path := range []string{added, edited, removed} {
+			url := "http://" + site.host + path
+			s.dates[url] = append(s.dates[url], at)
+		}
 		s.deploy(n, site, added, fmt.Sprint("added by ", number), now)
 		s.deploy(n, site, edited, fmt.Sprint("edited by ", number), now)
 		if removed != "" {
@@ -574,8 +581,10 @@ func (s *soak) verdict() {
 	s.engine.Close()
 	again := s.engine.again(s.changes)
 	s.t.Logf("%d pages announced, %d batches again; %v; %v", len(s.engine.told), s.engine.repeated, s.counts, s.counted)
-	if len(again) > 0 {
-		s.fault("announced again", "%d pages, such as %q", len(again), again[:min(len(again), 5)])
+	for _, url := range again[:min(len(again), 5)] {
+		s.fault("announced again", "%d pages, such as %q at %q, which has changed %d times", len(again), url, s.engine.when[url], s.changes[url])
+		host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+		s.t.Logf("%s: deployments %q\n%s", url, s.dates[url], s.lines(300, host))
 	}
 	if s.engine.repeated > s.counts["kills"] {
 		s.fault("batches sent again", "%d with %d kills", s.engine.repeated, s.counts["kills"])
