@@ -63,8 +63,19 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 	b.room = b.indexRoom()
 	b.web = webpage.New(o.Options, b.addFile)
 	defer b.workers.Wait() // also after an error: nothing outlives Build
-	err := shard.Cut(ctx, pages, shard.Options{MaxPages: o.ShardURLs, Fits: b.fits}, b.add)
-	if err != nil {
+	cutter := shard.NewCutter(shard.Options{MaxPages: o.ShardURLs, Fits: b.fits}, b.add)
+	for p, err := range pages {
+		if err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := cutter.Add(p); err != nil {
+			return nil, err
+		}
+	}
+	if err := cutter.End(); err != nil {
 		return nil, err
 	}
 	return b.finish(), nil

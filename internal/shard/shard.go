@@ -8,10 +8,8 @@ package shard
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 
@@ -31,7 +29,7 @@ const idBits = 48
 // piece grows so long (e^-32); with paths chosen to hash high, one could.
 const maxHeld = 16
 
-// ErrOrder is the error of [Cut] for pages that are not sorted.
+// ErrOrder is the error of [Cutter.Add] for pages that are not sorted.
 var ErrOrder = errors.New("pages are out of order")
 
 // Options bounds a shard. A page alone is always one.
@@ -42,48 +40,25 @@ type Options struct {
 
 // Shard is a run of pages that goes into one document.
 type Shard struct {
-	// ID names the shard: the [ID] of its first page, and 0 for the first shard. It is unique within a site.
+	// ID names the shard: the [ID] of its first page, and 0 for the first shard. It is unique among those of a Cutter.
 	ID uint64
 
 	// Pages are the shard's pages in order, one at least. They belong to the receiver.
 	Pages []page.Page
 
-	// Only says that it is the only shard: the site needs no index.
+	// Only says that it is the only shard: an index is not needed.
 	Only bool
 }
 
 // ID returns the name of a shard that begins at path: the low 48 bits of the path's xxhash64.
 func ID(path string) uint64 { return xxhash.Sum64String(path) & (1<<idBits - 1) }
 
-// Cut cuts pages, which come in the order of [page.Compare] without duplicates, and calls emit for each shard in order,
-// as soon as it is complete. It holds the pages of one shard or, if that has to be cut again, of the piece; and the
-// first MaxPages until it is known that not all fit into one shard. The error is ErrOrder, ctx's, or the first of pages
-// or emit.
-func Cut(ctx context.Context, pages iter.Seq2[page.Page, error], o Options, emit func(Shard) error) error {
-	c := newCutter(o, emit)
-	last := ""
-	for p, err := range pages {
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if p.Path <= last {
-			return fmt.Errorf("'%s' after '%s': %w", p.Path, last, ErrOrder)
-		}
-		if err := c.add(p); err != nil {
-			return err
-		}
-		last = p.Path
-	}
-	return c.end()
-}
-
-// cutter cuts pages into shards as they come.
-type cutter struct {
-	Options
+// Cutter cuts pages into shards as they come. It holds the pages of one shard or, if that has to be cut again, of the
+// piece; and the first MaxPages until it is known that not all fit into one shard.
+type Cutter struct {
+	o      Options
 	emit   func(Shard) error
+	last   string              // path of the last page
 	begin  uint64              // a page whose hash is not above begins a shard: one in MaxPages/2
 	pages  []page.Page         // held, with
 	hashes []uint64            // the hash of each
@@ -91,17 +66,23 @@ type cutter struct {
 	split  bool                // not all fit into one shard
 }
 
-func newCutter(o Options, emit func(Shard) error) *cutter {
+// NewCutter returns a Cutter that calls emit for each shard in order, as soon as it is complete.
+func NewCutter(o Options, emit func(Shard) error) *Cutter {
 	o.MaxPages = cmp.Or(o.MaxPages, DefaultMaxPages)
-	return &cutter{
-		Options: o,
-		emit:    emit,
-		begin:   math.MaxUint64 / uint64(max(o.MaxPages/2, 1)),
-		ids:     make(map[uint64]struct{}),
+	return &Cutter{
+		o:     o,
+		emit:  emit,
+		begin: math.MaxUint64 / uint64(max(o.MaxPages/2, 1)),
+		ids:   make(map[uint64]struct{}),
 	}
 }
 
-func (c *cutter) add(p page.Page) error {
+// Add adds a page, which comes after all others in the order of [page.Compare]. The error is ErrOrder, or emit's.
+func (c *Cutter) Add(p page.Page) error {
+	if p.Path <= c.last {
+		return fmt.Errorf("'%s' after '%s': %w", p.Path, c.last, ErrOrder)
+	}
+	c.last = p.Path
 	hash := xxhash.Sum64String(p.Path)
 	if c.split && hash <= c.begin && len(c.pages) > 0 {
 		if err := c.finish(len(c.pages)); err != nil {
@@ -110,24 +91,27 @@ func (c *cutter) add(p page.Page) error {
 	}
 	c.pages = append(c.pages, p)
 	c.hashes = append(c.hashes, hash)
-	if !c.split && len(c.pages) > c.MaxPages {
+	if !c.split && len(c.pages) > c.o.MaxPages {
 		return c.startSplit()
 	}
-	if len(c.pages) > maxHeld*c.MaxPages {
+	if len(c.pages) > maxHeld*c.o.MaxPages {
 		// None of them begins a shard, as where paths were chosen to hash high.
 		return c.finish(c.lowest(0, len(c.pages)))
 	}
 	return nil
 }
 
-// end emits what is held once all pages were added.
-func (c *cutter) end() error {
+// End emits what is held, once all pages were added, and holds nothing thereafter. The error is emit's.
+func (c *Cutter) End() error {
 	n := len(c.pages)
 	if n == 0 {
 		return nil
 	}
 	if !c.split && c.fits(0, n) {
-		return c.emit(Shard{Pages: c.pages, Only: true})
+		only := Shard{Pages: c.pages, Only: true}
+		c.pages = nil
+		c.hashes = nil
+		return c.emit(only)
 	}
 	if !c.split {
 		// No more than MaxPages came, but a document has no room for them.
@@ -135,11 +119,14 @@ func (c *cutter) end() error {
 			return err
 		}
 	}
-	return c.finish(len(c.pages))
+	err := c.finish(len(c.pages))
+	c.pages = nil
+	c.hashes = nil
+	return err
 }
 
 // startSplit emits the complete pieces of what was held back until it was known that the site needs several shards.
-func (c *cutter) startSplit() error {
+func (c *Cutter) startSplit() error {
 	c.split = true
 	for i := 1; i < len(c.pages); i++ {
 		if c.hashes[i] > c.begin {
@@ -154,7 +141,7 @@ func (c *cutter) startSplit() error {
 }
 
 // finish emits the first n pages held, cut until each part fits, and drops them.
-func (c *cutter) finish(n int) error {
+func (c *Cutter) finish(n int) error {
 	err := c.cut(0, n)
 	c.pages = c.pages[:copy(c.pages, c.pages[n:])]
 	c.hashes = c.hashes[:copy(c.hashes, c.hashes[n:])]
@@ -162,19 +149,19 @@ func (c *cutter) finish(n int) error {
 }
 
 // fits reports whether the pages held in [from, to) make one shard.
-func (c *cutter) fits(from, to int) bool {
+func (c *Cutter) fits(from, to int) bool {
 	n := to - from
 	if n == 1 {
 		return true // it cannot be cut, whatever Fits says
 	}
-	if n > c.MaxPages {
+	if n > c.o.MaxPages {
 		return false
 	}
-	return c.Fits == nil || c.Fits(c.pages[from:to])
+	return c.o.Fits == nil || c.o.Fits(c.pages[from:to])
 }
 
 // cut emits the pages held in [from, to), in as many shards as it takes.
-func (c *cutter) cut(from, to int) error {
+func (c *Cutter) cut(from, to int) error {
 	if c.fits(from, to) {
 		id := c.newID(c.pages[from].Path)
 		// A copy: finish moves the rest of the pages to the beginning of c.pages.
@@ -189,7 +176,7 @@ func (c *cutter) cut(from, to int) error {
 
 // lowest is the page of the middle three quarters of [from, to) with the lowest hash: the page that another piece
 // around it would most likely be cut at, too. There are two pages at least, and it is not the first.
-func (c *cutter) lowest(from, to int) int {
+func (c *Cutter) lowest(from, to int) int {
 	eighth := (to - from) / 8
 	at := from + max(eighth, 1)
 	for i := at + 1; i < to-eighth; i++ {
@@ -203,7 +190,7 @@ func (c *cutter) lowest(from, to int) int {
 // newID is the ID of the shard that begins at path. Where another shard has it
 // already, the path is hashed again with one more NUL behind it, which no path has:
 // the earlier shard keeps its name, and the later one's follows from its own path.
-func (c *cutter) newID(path string) (id uint64) {
+func (c *Cutter) newID(path string) (id uint64) {
 	if len(c.ids) > 0 { // else it is the first shard, which is 0
 		id = ID(path)
 	}

@@ -3,7 +3,6 @@ package shard
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func size(pages []page.Page) int {
 func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
 	t.Helper()
 	shards := cut(t, o, pages)
-	o = newCutter(o, nil).Options
+	o = NewCutter(o, nil).o
 	ids := map[uint64]bool{}
 	rest := pages
 	for i, s := range shards {
@@ -64,7 +63,7 @@ func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
 func cut(t testing.TB, o Options, pages []page.Page) []Shard {
 	t.Helper()
 	var shards []Shard
-	err := Cut(t.Context(), sequence(pages), o, func(s Shard) error {
+	err := cutTo(o, pages, func(s Shard) error {
 		shards = append(shards, s)
 		return nil
 	})
@@ -74,14 +73,15 @@ func cut(t testing.TB, o Options, pages []page.Page) []Shard {
 	return shards
 }
 
-func sequence(pages []page.Page) iter.Seq2[page.Page, error] {
-	return func(yield func(page.Page, error) bool) {
-		for _, p := range pages {
-			if !yield(p, nil) {
-				return
-			}
+// cutTo cuts pages until there is an error.
+func cutTo(o Options, pages []page.Page, emit func(Shard) error) error {
+	c := NewCutter(o, emit)
+	for _, p := range pages {
+		if err := c.Add(p); err != nil {
+			return err
 		}
 	}
+	return c.End()
 }
 
 // numbered are n pages in order.
@@ -228,25 +228,27 @@ func difference(before, after []Shard) int {
 func TestHeldIsBounded(t *testing.T) {
 	const maxPages = 100
 	o := Options{MaxPages: maxPages}
-	begin := newCutter(o, nil).begin
+	begin := NewCutter(o, nil).begin
 	high := slices.DeleteFunc(numbered(20_000), func(p page.Page) bool { return xxhash.Sum64String(p.Path) <= begin })
 	for _, test := range []struct {
 		pages []page.Page
 		held  int
 	}{{numbered(100_000), 12 * maxPages}, {high, maxHeld * maxPages}} {
 		most, emitted, shards := 0, 0, 0
-		err := Cut(t.Context(), func(yield func(page.Page, error) bool) {
-			for i, p := range test.pages {
-				if !yield(p, nil) {
-					return
-				}
-				most = max(most, i+1-emitted)
-			}
-		}, o, func(s Shard) error {
+		c := NewCutter(o, func(s Shard) error {
 			emitted += len(s.Pages)
 			shards++
 			return nil
 		})
+		var err error
+		for i, p := range test.pages {
+			err = errors.Join(err, c.Add(p))
+			most = max(most, i+1-emitted)
+		}
+		err = errors.Join(err, c.End())
+		if c.pages != nil {
+			t.Error("it holds pages after its end")
+		}
 		if err != nil || most > test.held || emitted/shards < maxPages/4 {
 			t.Errorf("held %d pages, made %d shards of %d, %v", most, shards, emitted, err)
 		}
@@ -266,7 +268,7 @@ func TestShardsBelongToTheReceiver(t *testing.T) {
 }
 
 func TestCollidingNames(t *testing.T) {
-	c := newCutter(Options{}, nil)
+	c := NewCutter(Options{}, nil)
 	path := "/page"
 	ids := []uint64{c.newID("/first"), c.newID(path), c.newID(path), c.newID(path), c.newID("/other")}
 	want := []uint64{0, ID(path), ID(path + "\x00"), ID(path + "\x00\x00"), ID("/other")}
@@ -298,7 +300,7 @@ func TestErrors(t *testing.T) {
 		for path := range strings.FieldsSeq(test.paths) {
 			pages = append(pages, page.Page{Path: path})
 		}
-		err := Cut(t.Context(), sequence(pages), test.o, func(Shard) error {
+		err := cutTo(test.o, pages, func(Shard) error {
 			emits++
 			if test.want == stop {
 				return stop
