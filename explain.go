@@ -429,7 +429,7 @@ func (s *site) documentOf(served *publication, path string) (string, error) {
 	if snapshot == nil {
 		return "", nil
 	}
-	d := snapshot.Holding(path)
+	d := snapshot.Holding("", path)
 	xml, err := d.XML()
 	if err != nil {
 		return "", err

@@ -73,16 +73,22 @@ func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
 		return wanted{robots: true}, h.settings.robots
 	}
-	suffix, form, ok := publish.ParseName(path, h.settings.stem, h.settings.beside)
+	suffix, form, ok := h.settings.document(path, h.settings.stem)
 	rest, found := strings.CutPrefix(path, h.settings.folder)
 	if found && !ok && rest != path { // nothing strips the prefix of the base URL
-		suffix, form, ok = publish.ParseName(rest, h.settings.stem, h.settings.beside)
+		suffix, form, ok = h.settings.document(rest, h.settings.stem)
 	}
 	if !ok && h.IndexNow != nil {
 		key := keyOf(rest)
 		return wanted{key: key}, key != ""
 	}
 	return wanted{suffix: suffix, form: form}, ok
+}
+
+// document returns the suffix and form of the document that a path names: see [publish.ParseName].
+func (s *settings) document(path, stem string) (suffix string, form publish.Form, ok bool) {
+	suffix, form, ok = publish.ParseName(path, stem, s.beside)
+	return suffix, form, ok && publish.SectionOf(suffix) == ""
 }
 
 // wants returns the document that a request is for, and the prefix of its site. The path counts as the client sent it,

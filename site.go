@@ -174,7 +174,7 @@ func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed, 
 
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {
-	_, _, ok := publish.ParseName(path, i.docPath("", ""), i.handler.settings.beside)
+	_, _, ok := i.handler.settings.document(path, i.docPath("", ""))
 	return ok
 }
 

@@ -4,10 +4,12 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -30,6 +32,16 @@ const (
 	maxBytes  = 52_428_800 // of a document, uncompressed
 )
 
+// Bounds of memory. A cutter holds its pages until it is known that they do not fit into one document. Where pages of all
+// sections come in turns, as with a pattern such as */de/*, all of them do so at once: a million pages in all, each of
+// which takes about 150 bytes, beside those that are in no section.
+const (
+	MaxSections = 100
+	maxHeld     = 1_000_000 // pages, by the cutters of sections
+	fewSections = maxHeld / shard.DefaultMaxPages
+	manyURLs    = maxHeld / MaxSections // pages of a document where there are more than a few sections
+)
+
 // Reasons in [Snapshot.LeftOut].
 const (
 	NoRoom   = "no room in the index"
@@ -45,13 +57,30 @@ type Options struct {
 	Extended  bool      // extensions of pages are written, if the schema has them
 	Workers   int       // goroutines that encode shards; up to 1: only the caller's
 	Now       time.Time // modification time of new documents
+
+	// Sections are the names of those that there may be, and SectionOf returns that of the one that a path is in; "": none.
+	// Nil: there are no sections.
+	Sections  []string
+	SectionOf func(path string) string
+}
+
+// sectionURLs returns the most pages in a document of a section. It does not shrink with each further section: that would
+// change the shards of the others.
+func (o *Options) sectionURLs() int {
+	most := cmp.Or(o.ShardURLs, shard.DefaultMaxPages)
+	if len(o.Sections) > fewSections {
+		return min(most, manyURLs)
+	}
+	return most
 }
 
 // Build builds the snapshot of pages, which come in the order of [page.Compare] without duplicates. A document that
 // has the same name and bytes in the previous snapshot, which may be nil, is taken from there. Without pages, the
 // snapshot is nil. The error is that of ctx or pages, or [shard.ErrOrder].
 //
-// Build holds the pages of one document, and of those that workers encode.
+// The pages of a section have documents of their own, which do not depend on other pages.
+//
+// Build holds the pages of one document, of one for each section, and of those that workers encode.
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Snapshot, o Options) (*Snapshot, error) {
 	o.Extended = o.Extended && o.Schema == sitemapxml.Schema09
 	b := &builder{
@@ -59,11 +88,14 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 		previous: previous,
 		slots:    make(chan struct{}, max(o.Workers, 1)),
 		leftOut:  make(map[string]int),
+		cutters:  make(map[string]*shard.Cutter),
+	}
+	if o.SectionOf == nil {
+		b.SectionOf = func(string) string { return "" }
 	}
 	b.room = b.indexRoom()
 	b.web = webpage.New(o.Options, b.addFile)
 	defer b.workers.Wait() // also after an error: nothing outlives Build
-	cutter := shard.NewCutter(shard.Options{MaxPages: o.ShardURLs, Fits: b.fits}, b.add)
 	for p, err := range pages {
 		if err != nil {
 			return nil, err
@@ -71,11 +103,11 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := cutter.Add(p); err != nil {
+		if err := b.push(p); err != nil {
 			return nil, err
 		}
 	}
-	if err := cutter.End(); err != nil {
+	if err := b.end(); err != nil {
 		return nil, err
 	}
 	return b.finish(), nil
@@ -89,6 +121,7 @@ type builder struct {
 	slots    chan struct{}
 	workers  sync.WaitGroup
 	web      *webpage.Builder
+	cutters  map[string]*shard.Cutter // by section; "": of the rest
 	shards   []*Document
 	files    []*Document
 	leftOut  map[string]int
@@ -97,7 +130,46 @@ type builder struct {
 // indexRoom returns how many shards fit into an index.
 func (b *builder) indexRoom() int {
 	const escaped, elements = 6, 128 // at most: bytes of a character, and of the rest of an entry
-	return min(maxShards, maxBytes/(escaped*len(b.url(suffixOf(0)))+elements))
+	longest := len(b.url(suffixOf("", 0)))
+	for _, name := range b.Sections {
+		longest = max(longest, len(b.url(suffixOf(name, 0))))
+	}
+	return min(maxShards, maxBytes/(escaped*longest+elements))
+}
+
+// push adds a page, which comes after all others.
+func (b *builder) push(p page.Page) error {
+	b.web.Add(p)
+	return b.cutter(b.SectionOf(p.Path)).Add(p)
+}
+
+// cutter is that of a section.
+func (b *builder) cutter(section string) *shard.Cutter {
+	if c := b.cutters[section]; c != nil {
+		return c
+	}
+	most := b.ShardURLs
+	if section != "" {
+		most = b.sectionURLs()
+	}
+	c := shard.NewCutter(shard.Options{MaxPages: most, Fits: b.fits}, func(s shard.Shard) error {
+		b.add(section, s)
+		return nil
+	})
+	b.cutters[section] = c
+	return c
+}
+
+// end ends the cutters, that of the rest last: whether a site has only one document shows when all sections have theirs.
+func (b *builder) end() error {
+	names := slices.Sorted(maps.Keys(b.cutters))
+	slices.Reverse(names)
+	for _, name := range names {
+		if err := b.cutters[name].End(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fits reports whether a document has room for pages.
@@ -117,30 +189,30 @@ func (b *builder) encoder(extended bool) sitemapxml.Encoder {
 	return e
 }
 
-// add encodes a shard, in a worker if there are any.
-func (b *builder) add(s shard.Shard) error {
+// add encodes a shard of a section, in a worker if there are any.
+func (b *builder) add(section string, s shard.Shard) {
 	runtime.Gosched() // requests go first
 	if len(s.Pages) == 1 && !b.fits(s.Pages) {
 		b.leftOut[TooLarge]++ // a page that fits into no document is a shard of its own
-		return nil
+		return
 	}
 	if len(b.shards) == b.room {
 		b.leftOut[NoRoom] += len(s.Pages)
-		return nil
+		return
 	}
 	d := &Document{
-		First: strings.Clone(s.Pages[0].Path), // it may be part of a larger string
-		Pages: len(s.Pages),
+		Suffix: suffixOf(section, s.ID),
+		First:  strings.Clone(s.Pages[0].Path), // it may be part of a larger string
+		Pages:  len(s.Pages),
 	}
-	if !s.Only {
-		d.Suffix = suffixOf(s.ID)
+	switch {
+	case s.Only && section != "":
+		d.Suffix = suffixOfSection(section)
+	case s.Only && len(b.shards) == 0: // nor are there sections
+		d.Suffix = ""
 	}
 	b.shards = append(b.shards, d)
 	b.run(func() { b.encode(d, s.Pages) })
-	for _, p := range s.Pages {
-		b.web.Add(p)
-	}
-	return nil
 }
 
 // addFile compresses a document beside the XML, unless the previous snapshot has the same.
@@ -172,7 +244,13 @@ func (b *builder) run(f func()) {
 	})
 }
 
-func suffixOf(id uint64) string { return fmt.Sprintf("-%012x", id) }
+// suffixOf is that of a shard of a section; "": of the rest.
+func suffixOf(section string, id uint64) string {
+	if section == "" {
+		return fmt.Sprintf("-%012x", id)
+	}
+	return fmt.Sprintf("%s-%012x", suffixOfSection(section), id)
+}
 
 // url is the URL of an XML document.
 func (b *builder) url(suffix string) string { return b.Sitemap + suffix + FormXML.Extension() }
@@ -184,21 +262,47 @@ func (b *builder) finish() *Snapshot {
 	}
 	b.web.Finish()
 	b.workers.Wait()
+	slices.SortFunc(b.shards, inOrder) // of several sections, they were completed in turns
 	s := &Snapshot{Index: b.shards[0], Files: b.files, LeftOut: b.leftOut}
 	if s.Index.Suffix != "" { // it is not the only one
-		s.Index = b.index()
+		s.Index = b.index("", b.shards)
 		s.Shards = b.shards
+		s.Indexes = b.sectionIndexes()
 	}
-	return s.complete(b.previous, b.Now)
+	s.complete()
+	s.retire(b.previous, b.Now, b.SectionOf)
+	return s
 }
 
-func (b *builder) index() *Document {
-	var shards []page.Page
-	for _, s := range b.shards {
-		shards = append(shards, page.Page{Path: b.url(s.Suffix), LastMod: s.LastMod, LastModDay: s.LastModDay})
+// sectionIndexes are those of the sections whose pages are not in one document.
+func (b *builder) sectionIndexes() (indexes []*Document) {
+	rest := b.shards
+	for len(rest) > 0 {
+		section := rest[0].Section()
+		n := slices.IndexFunc(rest, func(d *Document) bool { return d.Section() != section })
+		if n < 0 {
+			n = len(rest)
+		}
+		shards := rest[:n]
+		rest = rest[n:]
+		if section == "" || shards[0].Suffix == suffixOfSection(section) {
+			continue
+		}
+		d := b.index(suffixOfSection(section), shards)
+		d.First = shards[0].First
+		indexes = append(indexes, d)
 	}
-	d := &Document{Index: true}
-	b.encode(d, shards)
+	return indexes
+}
+
+// index is an index of shards.
+func (b *builder) index(suffix string, shards []*Document) *Document {
+	var entries []page.Page
+	for _, s := range shards {
+		entries = append(entries, page.Page{Path: b.url(s.Suffix), LastMod: s.LastMod, LastModDay: s.LastModDay})
+	}
+	d := &Document{Suffix: suffix, Index: true}
+	b.encode(d, entries)
 	return d
 }
 

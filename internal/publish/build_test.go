@@ -103,7 +103,7 @@ func TestOnlyURLSet(t *testing.T) {
 	if got := read(t, d.Text); got != wantText || int64(len(got)) != d.TextSize {
 		t.Errorf("got %d bytes, %d expected:\n%s", len(got), d.TextSize, got)
 	}
-	if d.Index || s.Shards != nil || s.Pages != 2 || d.Suffix != "" || d.First != "/?a&b='c'" || s.Bytes != int64(len(d.Gzip)) || s.Holding("/z") != d {
+	if d.Index || s.Shards != nil || s.Pages != 2 || d.Suffix != "" || d.First != "/?a&b='c'" || s.Bytes != int64(len(d.Gzip)) || s.Holding("", "/z") != d {
 		t.Errorf("got %+v", s)
 	}
 	h, tag := d.Headers, d.ETag
@@ -180,12 +180,12 @@ func TestShards(t *testing.T) {
 		if text := read(t, d.Text); d.First != pages[i].Path || strings.Count(text, "\n") != d.Pages || !strings.HasPrefix(text, base+d.First+"\n") {
 			t.Errorf("%s begins with %s, want %s", d.Suffix, d.First, pages[i].Path)
 		}
-		if s.Find(d.Suffix) != d || s.Holding(pages[i].Path) != d || s.Holding(last.Path+"x") != d {
+		if s.Find(d.Suffix) != d || s.Holding("", pages[i].Path) != d || s.Holding("", last.Path+"x") != d {
 			t.Errorf("%s is not found", d.Suffix)
 		}
 		i, size = i+d.Pages, size+len(d.Gzip)
 	}
-	if int64(size) != s.Bytes || s.Find("") != s.Index || s.Holding("/") != s.Shards[0] || s.Find("-0000000000ff") != nil {
+	if int64(size) != s.Bytes || s.Find("") != s.Index || s.Holding("", "/") != s.Shards[0] || s.Find("-0000000000ff") != nil {
 		t.Errorf("the snapshot has %d bytes, it says %d", size, s.Bytes)
 	}
 }
@@ -205,7 +205,7 @@ func TestIndexLastMod(t *testing.T) {
 		d := new(Document)
 		b.encode(d, test.pages)
 		b.shards = []*Document{d}
-		if got := read(t, b.index().XML); !strings.Contains(got, ".xml</loc>"+test.want+"</sitemap>\n") {
+		if got := read(t, b.index("", b.shards).XML); !strings.Contains(got, ".xml</loc>"+test.want+"</sitemap>\n") {
 			t.Errorf("%s: got\n%s\nwant in it\n%s", test.name, got, test.want)
 		}
 	}
@@ -415,7 +415,7 @@ func TestLimits(t *testing.T) {
 
 	b := &builder{Options: options(Options{}), leftOut: make(map[string]int), room: 2, web: webpage.New(webpage.Options{}, nil)}
 	for i, pages := range [][]page.Page{pagesOf("/a"), pagesOf("/b"), pagesOf("/c", "/d"), pagesOf("/e")} {
-		b.add(shard.Shard{ID: uint64(i), Pages: pages})
+		b.add("", shard.Shard{ID: uint64(i), Pages: pages})
 	}
 	if s := b.finish(); len(s.Shards) != 2 || s.Pages != 2 || s.LeftOut[NoRoom] != 3 {
 		t.Errorf("got %d shards, left out %v", len(s.Shards), s.LeftOut)
@@ -424,10 +424,10 @@ func TestLimits(t *testing.T) {
 		b := &builder{Options: options(Options{})}
 		b.Sitemap = base + "/" + strings.Repeat("&", length)
 		room := b.indexRoom()
-		b.shards = []*Document{{Suffix: suffixOf(1), LastMod: 1_700_000_000}}
-		one := b.index().Size
+		b.shards = []*Document{{Suffix: suffixOf("", 1), LastMod: 1_700_000_000}}
+		one := b.index("", b.shards).Size
 		b.shards = append(b.shards, b.shards[0])
-		if all := one + (b.index().Size-one)*int64(room-1); all > maxBytes || length <= 100 && room != maxShards {
+		if all := one + (b.index("", b.shards).Size-one)*int64(room-1); all > maxBytes || length <= 100 && room != maxShards {
 			t.Errorf("URLs of %d bytes more: an index of %d shards has %d bytes", length, room, all)
 		}
 	}

@@ -28,7 +28,7 @@ type Document struct {
 	Policy string `json:"policy,omitempty"` // for Content-Security-Policy; "": none is needed
 
 	Pages      int    `json:"pages,omitempty"`   // of a urlset
-	First      string `json:"first,omitempty"`   // path of the first page
+	First      string `json:"first,omitempty"`   // path of the first page; of the index of a section, too
 	LastMod    int64  `json:"lastmod,omitempty"` // the latest of all entries, as in page.Page
 	LastModDay bool   `json:"day,omitempty"`
 }
@@ -43,6 +43,9 @@ type Headers struct {
 	ETagFile     string // of FormGzip
 	ETagText     string // of FormText
 }
+
+// Section returns the name of the section whose pages the document lists; "": of none, or of all.
+func (d *Document) Section() string { return SectionOf(d.Suffix) }
 
 func (d *Document) setHeaders() {
 	d.Headers = Headers{

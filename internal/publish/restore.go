@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -80,6 +77,8 @@ func Restore(
 			s.Files = append(s.Files, d)
 		case d.Suffix == "":
 			s.Index = d
+		case d.Index:
+			s.Indexes = append(s.Indexes, d)
 		default:
 			s.Shards = append(s.Shards, d)
 		}
@@ -88,6 +87,8 @@ func Restore(
 	if s.Index == nil || s.Index.Index != (len(s.Shards) > 0) || len(g.Documents()) < m.Documents {
 		return nil, damaged(errors.New("documents are missing"))
 	}
-	slices.SortFunc(s.Shards, func(a, b *Document) int { return strings.Compare(a.First, b.First) })
-	return s.complete(&Snapshot{retired: m.Retired}, time.Time{}), nil
+	s.complete()
+	s.retired = m.Retired
+	s.leadOn()
+	return s, nil
 }

@@ -1,14 +1,13 @@
 package publish
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-// Names of removed shards keep working for a while.
+// Names of removed shards and sections keep working for a while.
 const (
 	retiredFor = 90 * 24 * time.Hour
 	maxRetired = 10_000
@@ -17,7 +16,8 @@ const (
 // Snapshot is one finished set of a site's documents. It never changes. A nil Snapshot has no documents.
 type Snapshot struct {
 	Index   *Document      // the index, or the only urlset
-	Shards  []*Document    // in order of their pages; empty where Index is the only urlset
+	Shards  []*Document    // what Index lists, by section and in order of their pages; empty where Index is the only urlset
+	Indexes []*Document    // of the sections that have several shards, by Suffix
 	Files   []*Document    // what is beside the XML, by Suffix
 	Pages   int            // listed pages
 	Bytes   int64          // of memory, roughly
@@ -27,52 +27,92 @@ type Snapshot struct {
 	names   map[string]*Document
 }
 
-// retired is the name of a removed shard.
+// retired is the name of a removed shard, or of the document of a section that was removed or renamed.
 type retired struct {
-	Suffix string    `json:"suffix"`
-	First  string    `json:"first"` // path of its first page
-	At     time.Time `json:"at"`
+	Suffix  string    `json:"suffix"`
+	First   string    `json:"first"`             // path of its first page
+	Section string    `json:"section,omitempty"` // that this page is in now, or would be if it were listed
+	At      time.Time `json:"at"`
 }
 
-// complete fills in what follows from the documents, and from the previous snapshot, which may be nil.
-func (s *Snapshot) complete(old *Snapshot, now time.Time) *Snapshot {
-	slices.SortFunc(s.Files, func(a, b *Document) int { return strings.Compare(a.Suffix, b.Suffix) })
+// complete fills in what follows from the documents.
+func (s *Snapshot) complete() *Snapshot {
+	slices.SortFunc(s.Shards, inOrder)
+	slices.SortFunc(s.Indexes, bySuffix)
+	slices.SortFunc(s.Files, bySuffix)
 	s.names = make(map[string]*Document)
 	for _, d := range s.all() {
 		s.names[d.Suffix] = d
 		s.Pages += d.Pages
 		s.Bytes += int64(len(d.Gzip))
 	}
-	if old != nil {
-		s.retire(old, now)
-	}
 	return s
 }
 
-// all are the index, the shards and the files.
-func (s *Snapshot) all() []*Document { return slices.Concat([]*Document{s.Index}, s.Shards, s.Files) }
+func bySuffix(a, b *Document) int { return strings.Compare(a.Suffix, b.Suffix) }
 
-// retire remembers the shards of the previous snapshot that were removed.
-func (s *Snapshot) retire(previous *Snapshot, now time.Time) {
+// inOrder compares shards by their sections, and then by their pages.
+func inOrder(a, b *Document) int { return a.compare(b.Section(), b.First) }
+
+// compare compares a shard with one that begins at a path in a section.
+func (d *Document) compare(section, first string) int {
+	return cmp.Or(strings.Compare(d.Section(), section), strings.Compare(d.First, first))
+}
+
+// all are the index, the shards, the indexes of sections, and the files.
+func (s *Snapshot) all() []*Document {
+	return slices.Concat([]*Document{s.Index}, s.Shards, s.Indexes, s.Files)
+}
+
+// retire remembers the names of the previous snapshot, which may be nil, that no document has any more. sectionOf returns the
+// section that a path is in now.
+func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path string) string) {
+	if previous == nil {
+		return
+	}
+	var all []retired
 	for _, r := range previous.retired {
-		if s.names[r.Suffix] == nil && now.Sub(r.At) < retiredFor {
-			s.retired = append(s.retired, r)
+		if now.Sub(r.At) < retiredFor {
+			all = append(all, r)
 		}
 	}
-	for _, d := range previous.Shards {
-		if s.names[d.Suffix] == nil {
-			s.retired = append(s.retired, retired{d.Suffix, d.First, now.UTC()})
-		}
+	for _, d := range slices.Concat(previous.Shards, previous.Indexes) {
+		all = append(all, retired{Suffix: d.Suffix, First: d.First, At: now.UTC()})
 	}
-	s.retired = slices.Clone(s.retired[max(len(s.retired)-maxRetired, 0):])
+	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix] != nil })
+	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):])
+	for i := range s.retired {
+		r := &s.retired[i]
+		r.Section = sectionOf(r.First)
+	}
+	s.leadOn()
+}
+
+// leadOn has each retired name lead to the document that now has its first page.
+func (s *Snapshot) leadOn() {
 	for _, r := range s.retired {
-		s.names[r.Suffix] = s.Holding(r.First)
+		s.names[r.Suffix] = s.successor(r)
 		s.Bytes += 100 + int64(len(r.First))
 	}
 }
 
-// Find returns the document with a suffix: see [ParseName]. For a shard that was removed within 90 days, it is the one
-// that now has its first page. nil: the suffix is not known.
+// successor returns the document to which a retired name leads: that of a section to the document of another section, which
+// may be an index; else to a urlset.
+func (s *Snapshot) successor(r retired) *Document {
+	wasSection := r.Suffix == suffixOfSection(SectionOf(r.Suffix))
+	if wasSection && r.Section != "" {
+		i, hasIndex := slices.BinarySearchFunc(s.Indexes, suffixOfSection(r.Section), func(d *Document, suffix string) int {
+			return strings.Compare(d.Suffix, suffix)
+		})
+		if hasIndex {
+			return s.Indexes[i]
+		}
+	}
+	return s.Holding(r.Section, r.First)
+}
+
+// Find returns the document with a suffix: see [ParseName]. For a shard or section that was removed within 90 days, it is
+// the one that now has its first page. nil: the suffix is not known.
 func (s *Snapshot) Find(suffix string) *Document {
 	if s == nil {
 		return nil
@@ -80,17 +120,54 @@ func (s *Snapshot) Find(suffix string) *Document {
 	return s.names[suffix]
 }
 
-// Holding returns the urlset that lists a path, or would if it were listed.
-func (s *Snapshot) Holding(path string) *Document {
+// Holding returns the urlset that lists a path of a section, or would if it were listed; "": it is in no section. Of a
+// section without pages, it is one of the rest.
+func (s *Snapshot) Holding(section, path string) *Document {
 	if len(s.Shards) == 0 {
 		return s.Index
 	}
-	byFirst := func(d *Document, path string) int { return strings.Compare(d.First, path) }
-	i, found := slices.BinarySearchFunc(s.Shards, path, byFirst)
-	if !found && i > 0 {
-		i-- // the shard before holds what sorts before the first page of the next
+	at := func(d *Document, first string) int { return d.compare(section, first) }
+	i, found := slices.BinarySearchFunc(s.Shards, path, at)
+	// The shard before holds what sorts before the first page of the next.
+	if !found && i > 0 && s.Shards[i-1].Section() == section {
+		i--
 	}
-	return s.Shards[i]
+	isThere := i < len(s.Shards) && s.Shards[i].Section() == section
+	switch {
+	case isThere:
+		return s.Shards[i]
+	case section != "":
+		return s.Holding("", path)
+	}
+	return s.Shards[0] // all pages are in sections
+}
+
+// Section is a section of a snapshot that has pages.
+type Section struct {
+	Name   string
+	Pages  int
+	Shards int // documents that list them
+}
+
+// Sections are those that have pages, by name.
+func (s *Snapshot) Sections() []Section {
+	if s == nil {
+		return nil
+	}
+	var all []Section
+	for _, d := range s.Shards {
+		name := d.Section()
+		if name == "" {
+			continue
+		}
+		if len(all) == 0 || all[len(all)-1].Name != name {
+			all = append(all, Section{Name: name})
+		}
+		last := &all[len(all)-1]
+		last.Pages += d.Pages
+		last.Shards++
+	}
+	return all
 }
 
 // Equal reports whether a newer snapshot has the same documents under the same names.
@@ -101,56 +178,16 @@ func (s *Snapshot) Equal(newer *Snapshot) bool {
 	if !s.EqualXML(newer) || !slices.EqualFunc(s.Files, newer.Files, isSame) {
 		return false
 	}
-	return slices.EqualFunc(s.retired, newer.retired, func(a, b retired) bool { return a.Suffix == b.Suffix })
+	return slices.EqualFunc(s.retired, newer.retired, func(a, b retired) bool {
+		return a.Suffix == b.Suffix && a.Section == b.Section
+	})
 }
 
-// EqualXML reports whether a newer snapshot has the same index and shards. None is nil.
+// EqualXML reports whether a newer snapshot has the same indexes and shards. None is nil.
 func (s *Snapshot) EqualXML(newer *Snapshot) bool {
-	return isSame(s.Index, newer.Index) && slices.EqualFunc(s.Shards, newer.Shards, isSame)
+	return isSame(s.Index, newer.Index) &&
+		slices.EqualFunc(s.Shards, newer.Shards, isSame) &&
+		slices.EqualFunc(s.Indexes, newer.Indexes, isSame)
 }
 
 func isSame(a, b *Document) bool { return a.Suffix == b.Suffix && a.ETag == b.ETag }
-
-// Form is a form in which a document is requested.
-type Form uint8
-
-// The forms.
-const (
-	FormXML Form = iota
-	FormGzip
-	FormText
-	FormFile // of what is beside the XML
-)
-
-var extensions = [...]string{FormXML: ".xml", FormGzip: ".xml.gz", FormText: ".txt", FormFile: ""}
-
-// Extension is what names of the form end in. That of a file is a part of its suffix.
-func (f Form) Extension() string { return extensions[f] }
-
-// ParseName returns the suffix and form of the document that a path names. stem is the path of the sitemap without
-// its extension, and beside says which files there are. ok is false if the path names no document.
-func ParseName(path, stem string, beside webpage.Options) (suffix string, form Form, ok bool) {
-	rest, ours := strings.CutPrefix(path, stem)
-	if !ours {
-		return
-	}
-	for f, extension := range extensions[:FormFile] {
-		if suffix, found := strings.CutSuffix(rest, extension); found {
-			return suffix, Form(f), suffix == "" || isHash(suffix, 12)
-		}
-	}
-	switch rest {
-	case webpage.Feed:
-		return rest, FormFile, beside.Feed
-	case webpage.Stylesheet:
-		return rest, FormFile, beside.Stylesheet
-	}
-	part, isHTML := strings.CutSuffix(rest, webpage.HTML)
-	isFolder := part == "" || isHash(part, 32) // the page of the topmost folder has no hash
-	return rest, FormFile, beside.HTML && isHTML && isFolder
-}
-
-// isHash matches a hyphen and n lower-case hexadecimal digits.
-func isHash(s string, n int) bool {
-	return len(s) == 1+n && s[0] == '-' && strings.Trim(s[1:], "0123456789abcdef") == ""
-}

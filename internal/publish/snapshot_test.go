@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/shard"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -28,16 +29,24 @@ func TestParseName(t *testing.T) {
 		{"/sitemap-000000000000.xml", "-000000000000", FormXML, true},
 		{"/sitemap-0123456789ab.xml.gz", "-0123456789ab", FormGzip, true},
 		{"/sitemap-fedcba987654.txt", "-fedcba987654", FormText, true},
+		{"/sitemap-news.xml", "-news", FormXML, true},
+		{"/sitemap-news.xml.gz", "-news", FormGzip, true},
+		{"/sitemap-a.txt", "-a", FormText, true},
+		{"/sitemap-pt-br-0123456789ab.xml", "-pt-br-0123456789ab", FormXML, true},
+		{"/sitemap-0123456789a.xml", "-0123456789a", FormXML, true},
+		{"/sitemap-0123456789abc.xml", "-0123456789abc", FormXML, true},
+		{"/sitemap-0123456789abcdef0123456789abcdef.xml", "-0123456789abcdef0123456789abcdef", FormXML, true},
 		{"/sitemap.html", ".html", FormFile, true},
 		{"/sitemap.atom", ".atom", FormFile, true},
 		{"/sitemap.css", ".css", FormFile, true},
 		{"/sitemap-0123456789abcdef0123456789abcdef.html", "-0123456789abcdef0123456789abcdef.html", FormFile, true},
 		{path: "/sitemap-0123456789abcdef0123456789abcdeF.html"}, {path: "/sitemap-0123456789abcdef0123456789abcdef0.html"}, {path: "/sitemap0123456789abcdef0123456789abcdef.html"},
-		{path: "/sitemap-0123456789abcdef0123456789abcdef.xml"}, {path: "/sitemap-0123456789ab.atom"}, {path: "/sitemap.css.gz"}, {path: "/sitemap.html/"}, {path: "/x/sitemap.css"},
+		{path: "/sitemap-0123456789ab.atom"}, {path: "/sitemap.css.gz"}, {path: "/sitemap.html/"}, {path: "/x/sitemap.css"},
 		{path: "/"}, {path: "/sitemap"}, {path: "/sitemap.gz"}, {path: "/sitemap.txt.gz"}, {path: "/sitemap.xml.xml"}, {path: "/sitemap.xml/"},
-		{path: "/Sitemap.xml"}, {path: "/docs/sitemap.xml"}, {path: "/sitemap-.xml"}, {path: "/sitemap-0123456789a.xml"},
-		{path: "/sitemap-0123456789abc.xml"}, {path: "/sitemap-0123456789AB.xml"}, {path: "/sitemap-0123456789ag.xml"}, {path: "/sitemap-00000\x00000000.xml"},
-		{path: "/sitemap_0123456789ab.xml"}, {path: "/sitemap-0123456789ab"}, {path: "/sitemap-0123456789ab.html"}, {path: "/sitemap-news.xml"},
+		{path: "/Sitemap.xml"}, {path: "/docs/sitemap.xml"}, {path: "/sitemap-.xml"}, {path: "/sitemap-News.xml"}, {path: "/sitemap-news.html"}, {path: "/sitemap-news-.xml"}, {path: "/sitemap--news.xml"}, {path: "/sitemap-a_b.xml"},
+		{path: "/sitemap-0123456789ab-0123456789ab.xml"}, {path: "/sitemap-a-0123456789ab-0123456789ab.xml"}, {path: "/sitemap-" + strings.Repeat("a", 33) + ".xml"},
+		{path: "/sitemap-0123456789AB.xml"}, {path: "/sitemap-00000\x00000000.xml"},
+		{path: "/sitemap_0123456789ab.xml"}, {path: "/sitemap-0123456789ab"}, {path: "/sitemap-0123456789ab.html"},
 	} {
 		suffix, form, ok := ParseName(test.path, "/sitemap", webpage.Options{HTML: true, Feed: true, Stylesheet: true})
 		if ok != test.ok || ok && (suffix != test.suffix || form != test.form || "/sitemap"+suffix+form.Extension() != test.path) {
@@ -46,17 +55,41 @@ func TestParseName(t *testing.T) {
 	}
 }
 
+func TestSectionOf(t *testing.T) {
+	for suffix, want := range map[string]string{
+		"": "", "-": "", "-000000000000": "", ".html": "", "-0123456789abcdef0123456789abcdef.html": "",
+		"-blog": "blog", "-blog-000000000000": "blog", "-pt-br": "pt-br", "-pt-br-0123456789ab": "pt-br",
+		"-0": "0", "-0123456789a": "0123456789a", "-0123456789ag": "0123456789ag", "-a-0123456789a": "a-0123456789a",
+		"-a--b": "a--b", "-a-0123456789AB": "", "-a-": "", "--a": "", "-Blog": "", "-é": "", "-a.b": "", "-a/b": "", "blog": "",
+		"-0123456789ab-0123456789ab": "", "-a-0123456789ab-0123456789ab": "", "-0123456789ab-a": "0123456789ab-a",
+		"-" + strings.Repeat("z", 32): strings.Repeat("z", 32), "-" + strings.Repeat("z", 33): "",
+	} {
+		if got := SectionOf(suffix); got != want {
+			t.Errorf("%s: got %q, want %q", suffix, got, want)
+		}
+	}
+}
+
+// nameOf is the suffix of a shard that begins at a letter.
+func nameOf(first string) string { return suffixOf("", shard.ID(first)) }
+
 // fake is a snapshot of shards that begin at these letters, and are named by them.
 func fake(previous *Snapshot, now time.Time, firsts ...string) *Snapshot {
 	var shards []*Document
 	for _, first := range firsts {
-		shards = append(shards, &Document{Suffix: "-" + first, First: first})
+		shards = append(shards, &Document{Suffix: nameOf(first), First: first})
 	}
 	if len(shards) == 1 {
 		shards[0].Suffix = ""
-		return (&Snapshot{Index: shards[0]}).complete(previous, now)
+		return retiring(&Snapshot{Index: shards[0]}, previous, now)
 	}
-	return (&Snapshot{Index: &Document{Index: true}, Shards: shards}).complete(previous, now)
+	return retiring(&Snapshot{Index: &Document{Index: true}, Shards: shards}, previous, now)
+}
+
+func retiring(s, previous *Snapshot, now time.Time) *Snapshot {
+	s.complete()
+	s.retire(previous, now, func(string) string { return "" })
+	return s
 }
 
 func TestRetiredNames(t *testing.T) {
@@ -77,7 +110,7 @@ func TestRetiredNames(t *testing.T) {
 		for _, pair := range strings.Fields(test.want) {
 			name, want, _ := strings.Cut(pair, ":")
 			got := ""
-			if d := s.Find("-" + name); d != nil {
+			if d := s.Find(nameOf(name)); d != nil {
 				got = d.First
 			}
 			if got != want {
@@ -93,11 +126,11 @@ func TestRetiredNames(t *testing.T) {
 func TestRetiredNamesEnd(t *testing.T) {
 	s := fake(fake(nil, testTime, "a", "f"), testTime, "a", "g")
 	soon := fake(s, testTime.Add(retiredFor-time.Second), "a", "g")
-	if soon.Find("-f") == nil || !s.Equal(soon) {
+	if soon.Find(nameOf("f")) == nil || !s.Equal(soon) {
 		t.Error("the name is forgotten before its 90 days")
 	}
 	later := fake(s, testTime.Add(retiredFor), "a", "g")
-	if later.Find("-f") != nil || s.Equal(later) {
+	if later.Find(nameOf("f")) != nil || s.Equal(later) {
 		t.Error("the name is known after its 90 days")
 	}
 
@@ -109,7 +142,7 @@ func TestRetiredNamesEnd(t *testing.T) {
 		}
 		s = fake(s, testTime, firsts...)
 	}
-	if len(s.retired) != maxRetired || s.Find("-b") != nil || s.Find("-b00028499") == nil {
+	if len(s.retired) != maxRetired || s.Find(nameOf("b")) != nil || s.Find(nameOf("b00028499")) == nil {
 		t.Errorf("%d names are remembered, want the latest %d", len(s.retired), maxRetired)
 	}
 }

@@ -1,0 +1,97 @@
+package publish
+
+import (
+	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
+)
+
+// Lengths of parts of names.
+const (
+	maxSection = 32 // bytes of the name of a section
+	shardHash  = 12 // hexadecimal digits that name a shard
+	folderHash = 32 // those that name the page of a folder
+)
+
+// Form is a form in which a document is requested.
+type Form uint8
+
+// The forms.
+const (
+	FormXML Form = iota
+	FormGzip
+	FormText
+	FormFile // of what is beside the XML
+)
+
+var extensions = [...]string{FormXML: ".xml", FormGzip: ".xml.gz", FormText: ".txt", FormFile: ""}
+
+// Extension is what names of the form end in. That of a file is a part of its suffix.
+func (f Form) Extension() string { return extensions[f] }
+
+// ParseName returns the suffix and form of the document that a path names. stem is the path of the sitemap without
+// its extension, and beside says which files there are. ok is false if the path names no document. Any name that a
+// section may have counts: see [SectionOf].
+func ParseName(path, stem string, beside webpage.Options) (suffix string, form Form, ok bool) {
+	rest, ours := strings.CutPrefix(path, stem)
+	if !ours {
+		return
+	}
+	for f, extension := range extensions[:FormFile] {
+		if suffix, found := strings.CutSuffix(rest, extension); found {
+			return suffix, Form(f), suffix == "" || isHash(suffix, shardHash) || SectionOf(suffix) != ""
+		}
+	}
+	switch rest {
+	case webpage.Feed:
+		return rest, FormFile, beside.Feed
+	case webpage.Stylesheet:
+		return rest, FormFile, beside.Stylesheet
+	}
+	part, isHTML := strings.CutSuffix(rest, webpage.HTML)
+	isFolder := part == "" || isHash(part, folderHash) // the page of the topmost folder has no hash
+	return rest, FormFile, beside.HTML && isHTML && isFolder
+}
+
+// SectionOf returns the name of the section that an XML document belongs to by its suffix: "blog" of -blog, which is its
+// only urlset or its index, and of -blog-0123456789ab, which is one of its shards. "": it belongs to none.
+func SectionOf(suffix string) string {
+	name, ours := strings.CutPrefix(suffix, "-")
+	if !ours {
+		return ""
+	}
+	if at := strings.LastIndexByte(name, '-'); at >= 0 && isHash(name[at:], shardHash) {
+		name = name[:at]
+	}
+	if !IsSectionName(name) {
+		return ""
+	}
+	return name
+}
+
+// IsSectionName reports whether a section may have a name: 1 to 32 lower-case letters, digits and hyphens. It begins and
+// ends with a letter or digit, and what is behind its last hyphen, or all of it, is not twelve hexadecimal digits: its
+// document would have the name of a shard.
+func IsSectionName(name string) bool {
+	if name == "" || len(name) > maxSection {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		isWord := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		isInside := i > 0 && i < len(name)-1
+		if !isWord && !(c == '-' && isInside) {
+			return false
+		}
+	}
+	last := name[strings.LastIndexByte(name, '-')+1:]
+	return len(last) != shardHash || !areHex(last)
+}
+
+// suffixOfSection is that of a section's index, or of its only urlset.
+func suffixOfSection(name string) string { return "-" + name }
+
+// isHash matches a hyphen and n lower-case hexadecimal digits.
+func isHash(s string, n int) bool { return len(s) == 1+n && s[0] == '-' && areHex(s[1:]) }
+
+func areHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

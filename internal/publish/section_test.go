@@ -1,0 +1,364 @@
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
+)
+
+// inFolders are options with a section for each of these folders, given as name:folder.
+func inFolders(o Options, sections ...string) Options {
+	folders := make(map[string]string)
+	for _, section := range sections {
+		name, folder, _ := strings.Cut(section, ":")
+		o.Sections = append(o.Sections, name)
+		folders["/"+folder] = name
+	}
+	o.SectionOf = func(path string) string {
+		folder := path[:strings.LastIndexByte(path, '/')]
+		return folders[folder]
+	}
+	return o
+}
+
+// foldersOf are pages of folders, given as folder:count.
+func foldersOf(folders ...string) (pages []page.Page) {
+	for _, folder := range folders {
+		var n int
+		name, count, _ := strings.Cut(folder, ":")
+		_, _ = fmt.Sscan(count, &n)
+		for i := range n {
+			pages = append(pages, page.Page{Path: fmt.Sprintf("/%s/%06d", name, i), LastMod: 1_700_000_000 + int64(i)})
+		}
+	}
+	slices.SortFunc(pages, page.Compare)
+	return pages
+}
+
+// shape is what a snapshot consists of: each document with its pages, shards with a hash as one.
+func shape(s *Snapshot) string {
+	if s == nil {
+		return ""
+	}
+	pages := make(map[string]int)
+	var order []string
+	add := func(kind string, d *Document) {
+		name := kind + "sitemap"
+		if section := d.Section(); section != "" {
+			name += "-" + section
+		}
+		if d.Suffix != "" && d.Suffix != suffixOfSection(d.Section()) {
+			name += "-#"
+		}
+		if _, known := pages[name]; !known {
+			order = append(order, name)
+		}
+		pages[name] += d.Pages
+	}
+	indexed := func(d *Document) string {
+		if d.Index {
+			return "index:"
+		}
+		return ""
+	}
+	add(indexed(s.Index), s.Index)
+	for _, d := range slices.Concat(s.Indexes, s.Shards) {
+		add(indexed(d), d)
+	}
+	for i, name := range order {
+		if n := pages[name]; n > 0 {
+			order[i] = fmt.Sprintf("%s=%d", name, n)
+		}
+	}
+	return strings.Join(order, " ")
+}
+
+func TestSections(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		pages    []page.Page
+		sections string
+		want     string
+	}{
+		{"off", foldersOf("a:3", "b:3"), "", "sitemap=6"},
+		{"one", foldersOf("a:3", "b:4"), "x:a", "index:sitemap sitemap-#=4 sitemap-x=3"},
+		{"two", foldersOf("a:3", "b:4", "c:5"), "x:a y:b", "index:sitemap sitemap-#=5 sitemap-x=3 sitemap-y=4"},
+		{"nothing", foldersOf("a:3"), "x:b", "sitemap=3"},
+		{"everything", foldersOf("a:3"), "x:a", "index:sitemap sitemap-x=3"},
+		{"no pages", nil, "x:a", ""},
+		{"shards of a section", foldersOf("a:300", "b:4"), "x:a", "index:sitemap index:sitemap-x sitemap-#=4 sitemap-x-#=300"},
+		{"shards of the rest", foldersOf("a:3", "b:300"), "x:a", "index:sitemap sitemap-#=300 sitemap-x=3"},
+		{"shards of all", foldersOf("a:300", "b:300", "c:400"), "x:a y:b", "index:sitemap index:sitemap-x index:sitemap-y sitemap-#=400 sitemap-x-#=300 sitemap-y-#=300"},
+	} {
+		var first *Snapshot
+		for _, workers := range []int{1, 4} {
+			o := Options{ShardURLs: 100, Workers: workers}
+			if test.sections != "" {
+				o = inFolders(o, strings.Fields(test.sections)...)
+			}
+			s := build(t, test.pages, nil, o)
+			if got := shape(s); got != test.want {
+				t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+			}
+			if s == nil {
+				continue
+			}
+			checkSections(t, s, test.pages, o)
+			if first != nil && !first.Equal(s) {
+				t.Errorf("%s: the documents depend on the number of workers", test.name)
+			}
+			first = s
+		}
+	}
+}
+
+// checkSections checks what must hold of any snapshot: each page is in one document, of its section; the index lists all
+// urlsets and nothing else, and that of a section those of the section.
+func checkSections(t *testing.T, s *Snapshot, pages []page.Page, o Options) {
+	t.Helper()
+	if s.Pages != len(pages) {
+		t.Errorf("got %d pages, want %d", s.Pages, len(pages))
+	}
+	for _, p := range pages {
+		section := ""
+		if o.SectionOf != nil {
+			section = o.SectionOf(p.Path)
+		}
+		d := s.Holding(section, p.Path)
+		if d.Index || d.Section() != section || !strings.Contains(read(t, d.Text), p.Path+"\n") {
+			t.Fatalf("%s is not in %s", p.Path, d.Suffix)
+		}
+	}
+	for _, d := range append(slices.Clone(s.Indexes), s.Index) {
+		if !d.Index {
+			continue
+		}
+		index := read(t, d.XML)
+		n := 0
+		for _, shard := range s.Shards {
+			isOf := d.Suffix == "" || shard.Section() == d.Section()
+			if isOf {
+				n++
+			}
+			if strings.Contains(index, "/sitemap"+shard.Suffix+".xml</loc>") != isOf {
+				t.Errorf("%s in the index of '%s': want %t", shard.Suffix, d.Section(), isOf)
+			}
+		}
+		if n != strings.Count(index, "<loc>") {
+			t.Errorf("the index of '%s' lists other documents:\n%s", d.Section(), index)
+		}
+	}
+	for _, d := range s.all() {
+		if s.Find(d.Suffix) != d {
+			t.Errorf("%s is not found", d.Suffix)
+		}
+	}
+}
+
+// TestSectionsComeInTurns: the pages of sections need not be next to each other.
+func TestSectionsComeInTurns(t *testing.T) {
+	pages := numbered(3000)
+	o := Options{ShardURLs: 100, Sections: []string{"s0", "s1", "s2"}}
+	o.SectionOf = func(path string) string {
+		name := "s" + path[len(path)-6:len(path)-5] // the last digit
+		if slices.Contains(o.Sections, name) {
+			return name
+		}
+		return ""
+	}
+	s := build(t, pages, nil, o)
+	checkSections(t, s, pages, o)
+	want := []Section{{"s0", 300, 0}, {"s1", 300, 0}, {"s2", 300, 0}}
+	for i, got := range s.Sections() {
+		if got.Shards < 2 || got.Name != want[i].Name || got.Pages != want[i].Pages {
+			t.Errorf("got %+v, want %+v", got, want[i])
+		}
+	}
+	// Each section has the shards that it would have alone.
+	alone := slices.DeleteFunc(slices.Clone(pages), func(p page.Page) bool { return o.SectionOf(p.Path) != "s1" })
+	other := build(t, alone, nil, o)
+	for _, d := range other.Shards {
+		if same := s.Find(d.Suffix); same == nil || same.ETag != d.ETag {
+			t.Errorf("%s depends on other sections", d.Suffix)
+		}
+	}
+}
+
+// TestAddingSection: it changes the shards of its pages, and the indexes.
+func TestAddingSection(t *testing.T) {
+	pages := foldersOf("a:1000", "b:1000", "c:1000", "d:5")
+	before := build(t, pages, nil, inFolders(Options{ShardURLs: 50}, "x:b"))
+	after := build(t, pages, before, inFolders(Options{ShardURLs: 50, Now: testTime.Add(time.Hour)}, "x:b", "y:d"))
+	last := before.Shards[slices.IndexFunc(before.Shards, func(d *Document) bool { return d.Section() == "x" })-1]
+	for _, suffix := range changed(before, after) {
+		if suffix != "" && suffix != "-y" && suffix != last.Suffix {
+			t.Errorf("%s has changed", suffix)
+		}
+	}
+	if d := after.Find("-y"); d == nil || d.Pages != 5 {
+		t.Errorf("got %+v", d)
+	}
+	// In another order, and with sections that match nothing, the documents are the same.
+	again := build(t, pages, after, inFolders(Options{ShardURLs: 50, Now: testTime.Add(2 * time.Hour)}, "z:z", "y:d", "x:b"))
+	if !after.Equal(again) {
+		t.Errorf("changed: %q", changed(after, again))
+	}
+}
+
+func TestSectionURLs(t *testing.T) {
+	for _, test := range []struct{ sections, shardURLs, want int }{
+		{1, 0, 50_000}, {1, 100, 100}, {20, 0, 50_000}, {21, 0, 10_000}, {100, 50_000, 10_000}, {100, 9_999, 9_999},
+	} {
+		o := Options{ShardURLs: test.shardURLs, Sections: make([]string, test.sections)}
+		got := o.sectionURLs()
+		if got != test.want || got*min(test.sections, MaxSections) > maxHeld {
+			t.Errorf("%+v: got %d", test, got)
+		}
+	}
+}
+
+// TestRetiredSections: names of sections and of their shards lead on.
+func TestRetiredSections(t *testing.T) {
+	pages := foldersOf("a:300", "b:3", "c:300")
+	opts := func(sections ...string) Options { return inFolders(Options{ShardURLs: 100}, sections...) }
+	before := build(t, pages, nil, opts("old:a", "small:b"))
+	shards := make(map[string]string) // first pages, by suffix
+	for _, d := range before.Shards {
+		shards[d.Suffix] = d.First
+	}
+	for _, test := range []struct {
+		name     string
+		pages    []page.Page
+		sections []string
+		old      string // what the name of the section 'old' leads to; "#": a shard
+		small    string
+	}{
+		{"as before", pages, []string{"old:a", "small:b"}, "-old", "-small"},
+		{"renamed", pages, []string{"new:a", "small:b"}, "-new", "-small"},
+		{"both renamed", pages, []string{"new:a", "tiny:b"}, "-new", "-tiny"},
+		{"exchanged", pages, []string{"small:a", "old:b"}, "-old", "-small"},
+		{"removed", pages, nil, "-#", "-#"},
+		{"removed, without pages", foldersOf("c:3"), nil, "", ""},
+		{"removed, all else in a section", foldersOf("c:3"), []string{"c:c"}, "-c", "-c"},
+		{"without pages", foldersOf("b:3", "c:300"), []string{"old:a", "small:b"}, "-#", "-small"},
+		{"renamed, without pages", foldersOf("b:3", "c:300"), []string{"new:a", "small:b"}, "-#", "-small"},
+		{"in one document", foldersOf("a:30", "b:3", "c:300"), []string{"old:a", "small:b"}, "-old", "-small"},
+	} {
+		o := opts(test.sections...)
+		o.Now = testTime.Add(time.Hour)
+		after := build(t, test.pages, before, o)
+		meta, g := kept(t, after)
+		restored, err := Restore(t.Context(), meta, g, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		if !after.Equal(restored) {
+			t.Errorf("%s: it is not restored as it was", test.name)
+		}
+		for _, s := range []*Snapshot{after, restored} {
+			for suffix, want := range map[string]string{"-old": test.old, "-small": test.small} {
+				d := s.Find(suffix)
+				if d == nil {
+					t.Fatalf("%s: %s leads nowhere", test.name, suffix)
+				}
+				got := d.Suffix
+				if isHash(got, shardHash) {
+					got = "-#"
+				}
+				if got != want {
+					t.Errorf("%s: %s leads to '%s', want '%s'", test.name, suffix, got, want)
+				}
+			}
+			for suffix, first := range shards {
+				d := s.Find(suffix)
+				holds := s.Holding(o.SectionOf(first), first)
+				if d == nil || d.Suffix != suffix && d != holds {
+					t.Errorf("%s: %s leads to %+v, want %s", test.name, suffix, d, holds.Suffix)
+				}
+			}
+		}
+		o.Now = o.Now.Add(retiredFor)
+		if later := build(t, test.pages, after, o); later.Find("-old") != nil != strings.Contains(shape(later), "sitemap-old") {
+			t.Errorf("%s: the name is not forgotten after 90 days, or although a section has it", test.name)
+		}
+	}
+}
+
+// TestRestoreSections: what follows a restart carries over.
+func TestRestoreSections(t *testing.T) {
+	pages := foldersOf("a:300", "b:3", "c:300")
+	o := inFolders(Options{ShardURLs: 100, Options: webpage.Options{HTML: true}}, "x:a", "y:b")
+	s := build(t, pages, nil, o)
+	meta, g := kept(t, s)
+	restored, err := Restore(t.Context(), meta, g, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(restored.Sections(), s.Sections()) || restored.Find("-x").First != s.Find("-x").First {
+		t.Errorf("got %+v, want %+v", restored.Sections(), s.Sections())
+	}
+	o.Now = testTime.Add(time.Hour)
+	if got := changed(restored, build(t, pages, restored, o)); got != nil {
+		t.Errorf("%q changed", got)
+	}
+	for i, d := range s.all() {
+		if got := restored.all()[i]; got.Suffix != d.Suffix || !bytes.Equal(got.Gzip, d.Gzip) {
+			t.Errorf("got %s, want %s", got.Suffix, d.Suffix)
+		}
+	}
+}
+
+// TestFilesWithSections: what is beside the XML does not depend on sections.
+func TestFilesWithSections(t *testing.T) {
+	pages := foldersOf("a:300", "b:3", "c:300")
+	o := Options{ShardURLs: 100, Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}}
+	without := build(t, pages, nil, o)
+	with := build(t, pages, nil, inFolders(o, "x:a", "y:b"))
+	if !slices.EqualFunc(without.Files, with.Files, isSame) {
+		t.Error("they differ")
+	}
+}
+
+// TestRoomForSections: the index has room for the longest names.
+func TestRoomForSections(t *testing.T) {
+	b := &builder{Options: options(Options{})}
+	b.Sitemap = base + "/" + strings.Repeat("&", 200)
+	room := b.indexRoom()
+	b.Sections = []string{"a", strings.Repeat("b", maxSection)}
+	if got := b.indexRoom(); got >= room {
+		t.Errorf("there is room for %d shards with long names, %d without", got, room)
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	pages := numbered(200_000)
+	o := options(Options{})
+	for name, o := range map[string]Options{"off": o, "sections": inFolders(o, "x:p")} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Build(b.Context(), sequence(pages, nil), nil, o); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(pages)), "ns/page")
+		})
+	}
+}
+
+func BenchmarkParseName(b *testing.B) {
+	for _, path := range []string{"/docs/guide/install.html", "/sitemap.xml", "/sitemap-0123456789ab.xml", "/sitemap-a-longer-name-of-a-section.xml"} {
+		b.Run(path, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ParseName(path, "/sitemap", webpage.Options{})
+			}
+		})
+	}
+}
