@@ -96,6 +96,7 @@ func (h *Handler) options([]string) option.Options {
 				{Name: "priority", Usage: "<0.0–1.0>", To: &r.Priority},
 			}
 		}},
+		{Name: "section", To: h.unmarshalSection},
 		{
 			Name: "crawl", Usage: "[off] or a block with rate, concurrency or disallow", To: &crawlOff,
 			Block: func([]string) option.Options {

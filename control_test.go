@@ -437,7 +437,7 @@ func TestRestart(t *testing.T) {
 			restore(t, s)
 			got := s.published()
 			isServed := got.snapshot != nil && got.snapshot == got.names && got.generation != nil && got.selectedBy == before.selectedBy
-			isNone := got.snapshot == nil && got.names == nil && got.generation == nil
+			isNone := got.snapshot == nil && got.names != nil && got.generation == nil // old names still work
 			if isSame && !isServed || !isSame && !isNone || wait.IsDone(s.ready) != isSame {
 				t.Errorf("same settings %t: got %+v", isSame, got)
 			}
@@ -607,7 +607,7 @@ func TestRestorePublication(t *testing.T) {
 	}{
 		"after a restart":                        {before: new(publication), stored: stored, isServed: true, isTold: true, wantNames: stored},
 		"nothing was listed":                     {before: new(publication), isTold: true},
-		"other settings":                         {before: new(publication), stored: stored, isOther: true, isTold: true},
+		"other settings":                         {before: new(publication), stored: stored, isOther: true, isTold: true, wantNames: stored},
 		"it serves already":                      {before: before, stored: stored, wantNames: served},
 		"it has served":                          {before: &publication{names: served, report: new(report.Report)}, stored: stored, isServed: true, wantNames: stored},
 		"another process":                        {before: new(publication), stored: stored, isShared: true, isServed: true, isTold: true, wantNames: stored},

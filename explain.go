@@ -33,6 +33,7 @@ type explanation struct {
 
 	// What the published sitemap says of it.
 	Listed    bool   `json:"listed"`
+	Section   string `json:"section,omitempty"` // that it is or would be in; "": in none
 	Document  string `json:"document,omitempty"`
 	LastMod   string `json:"lastmod,omitempty"`
 	NoLastMod string `json:"no_lastmod,omitempty"` // why it has none
@@ -240,6 +241,7 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 		URL:      s.origin + path,
 		Sitemap:  s.sitemapURL(),
 		Listed:   document != "",
+		Section:  served.sections.of(path),
 		Document: document,
 		Visited:  timeAt(s.state.visited.At(path)),
 	}
@@ -429,7 +431,7 @@ func (s *site) documentOf(served *publication, path string) (string, error) {
 	if snapshot == nil {
 		return "", nil
 	}
-	d := snapshot.Holding("", path)
+	d := snapshot.Holding(served.sections.of(path), path)
 	xml, err := d.XML()
 	if err != nil {
 		return "", err

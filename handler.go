@@ -1,13 +1,16 @@
 package sitemap
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -30,7 +33,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		if h.serveKey(w, r, want.key, prefix) {
 			return nil
 		}
-		ok = false // the site's own file
+		ok = want.isFormer // else it is the site's own file
+	}
+	if ok && want.isFormer {
+		ok = h.hasFormer(r, want, prefix)
 	}
 	if !ok && h.watches {
 		return h.watch(w, r, next)
@@ -44,6 +50,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if want.robots {
 		return h.serveRobots(w, r, next)
 	}
+	if want.isFormer && respondsItself(w, r, next) {
+		return nil
+	}
 	return h.serveDocument(w, r, next, want, prefix)
 }
 
@@ -53,6 +62,9 @@ type wanted struct {
 	suffix string
 	form   publish.Form
 	key    string // of IndexNow; "": it is no key file
+
+	// isFormer says that the name is one of a section that the configuration does not have: it may have had it before.
+	isFormer bool
 }
 
 // String returns the document's name in metrics.
@@ -62,6 +74,8 @@ func (w wanted) String() string {
 		return "robots"
 	case w.form == publish.FormFile:
 		return map[string]string{webpage.HTML: "html", webpage.Feed: "feed", webpage.Stylesheet: "stylesheet"}[path.Ext(w.suffix)]
+	case publish.IsOfSection(w.suffix):
+		return "section"
 	case w.suffix != "":
 		return "shard"
 	}
@@ -73,27 +87,33 @@ func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
 		return wanted{robots: true}, h.settings.robots
 	}
-	suffix, form, ok := h.settings.document(path, h.settings.stem)
+	want, ok := h.settings.document(path, h.settings.stem)
 	rest, found := strings.CutPrefix(path, h.settings.folder)
 	if found && !ok && rest != path { // nothing strips the prefix of the base URL
-		suffix, form, ok = h.settings.document(rest, h.settings.stem)
+		want, ok = h.settings.document(rest, h.settings.stem)
 	}
 	if !ok && h.IndexNow != nil {
-		key := keyOf(rest)
-		return wanted{key: key}, key != ""
+		want.key = keyOf(rest)
+		ok = want.key != ""
 	}
-	return wanted{suffix: suffix, form: form}, ok
+	return want, ok
 }
 
-// document returns the suffix and form of the document that a path names: see [publish.ParseName].
-func (s *settings) document(path, stem string) (suffix string, form publish.Form, ok bool) {
-	suffix, form, ok = publish.ParseName(path, stem, s.beside)
-	return suffix, form, ok && publish.SectionOf(suffix) == ""
+// document returns the document that a path names: see [publish.ParseName]. ok is false for one of a former section, too.
+func (s *settings) document(path, stem string) (want wanted, ok bool) {
+	suffix, form, ok := publish.ParseName(path, stem, s.beside)
+	if !ok {
+		return wanted{}, false
+	}
+	section := publish.SectionOf(suffix)
+	isFormer := section != "" && !s.sections.has(section)
+	return wanted{suffix: suffix, form: form, isFormer: isFormer}, !isFormer
 }
 
 // wants returns the document that a request is for, and the prefix of its site. The path counts as the client sent it,
 // or without the prefix under which the handler is mounted. A path that was rewritten otherwise counts only if the
-// handler is mounted without a prefix, too: a visitor could choose it.
+// handler is mounted without a prefix, too: a visitor could choose it. A document of a former section counts where there is
+// no other.
 func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	sent := r.URL.Path
 	original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
@@ -102,8 +122,10 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	}
 	want, ok = h.match(sent)
 	if ok || sent == r.URL.Path {
-		return want, "", ok
+		return want, "", ok || want.isFormer
 	}
+	former := want
+	formerPrefix := ""
 	sent = path.Clean(sent) // as path matchers do, which are case-insensitive, too
 	var mounts mounts
 	if wait.IsDone(h.app.started) {
@@ -123,9 +145,19 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 		if ok {
 			return want, mount.prefix, !want.robots
 		}
+		if want.isFormer && !former.isFormer {
+			former = want
+			formerPrefix = mount.prefix
+		}
 	}
 	want, ok = h.match(r.URL.Path)
-	return want, "", ok && whole
+	if ok && whole {
+		return want, "", true
+	}
+	if want.isFormer && whole && !former.isFormer {
+		former = want
+	}
+	return former, formerPrefix, former.isFormer
 }
 
 // serveDocument serves a document, or calls the next handler if the site has none of that name.
@@ -164,6 +196,70 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		return http.StatusMethodNotAllowed, caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
 	return writeDocument(w, r, d, want.form, s.fresh()), nil
+}
+
+// hasFormer reports whether a site has, or had, a document by a name that the configuration does not know. Such a name may be
+// made up, or that of a sitemap of the application: it makes no site, and waits for nothing.
+func (h *Handler) hasFormer(r *http.Request, want wanted, prefix string) bool {
+	id, err := h.idOf(r, prefix)
+	if err != nil {
+		return false
+	}
+	s := h.app.lookup(id)
+	if s == nil {
+		return false
+	}
+	s = cmp.Or(s.main.Load(), s)
+	return s.published().snapshot.Find(want.suffix) != nil
+}
+
+// respondsItself reports whether the next handler has a document of its own in the place of one that is gone, and lets it
+// respond with that. Of any other response, nothing is sent.
+func respondsItself(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) bool {
+	own := &ownDocumentOnly{to: w, header: w.Header().Clone()}
+	err := next.ServeHTTP(own, r)
+	if err == nil {
+		own.WriteHeader(http.StatusOK) // unless there was a status
+	}
+	return own.isOwn
+}
+
+// ownDocumentOnly is a ResponseWriter that passes on a response if it is a document, and drops an error or a page for people,
+// such as an application has for any path.
+type ownDocumentOnly struct {
+	to     http.ResponseWriter
+	header http.Header // until it is passed on
+	status int         // 0: none was sent yet
+	isOwn  bool
+}
+
+// Header implements [http.ResponseWriter].
+func (o *ownDocumentOnly) Header() http.Header { return o.header }
+
+// WriteHeader implements [http.ResponseWriter]. Informational responses are dropped.
+func (o *ownDocumentOnly) WriteHeader(status int) {
+	if o.status != 0 || status < http.StatusOK {
+		return
+	}
+	o.status = status
+	isPage := status/100 == 2 && htmlmeta.IsHTML(o.header.Get("Content-Type"))
+	o.isOwn = status < http.StatusBadRequest && !isPage
+	if !o.isOwn {
+		return
+	}
+	clear(o.to.Header())
+	maps.Copy(o.to.Header(), o.header)
+	o.header = o.to.Header() // trailers go there
+	o.to.WriteHeader(status)
+}
+
+// Write implements [io.Writer].
+func (o *ownDocumentOnly) Write(body []byte) (int, error) {
+	o.WriteHeader(http.StatusOK)
+	if !o.isOwn {
+		return len(body), nil
+	}
+	return o.to.Write(body)
 }
 
 // hasOwnStylesheet reports whether the site had a stylesheet of its own at the path of ours when it was last probed: ours,

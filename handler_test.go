@@ -40,7 +40,7 @@ func TestOtherRequests(t *testing.T) {
 		"page":      {"/docs/guide/install.html", ""},
 		"home":      {"/", ""},
 		"near miss": {"/sitemap.html", ""},
-		"no shard":  {"/sitemap-0123456789ag.xml", ""},
+		"no shard":  {"/sitemap-0123456789aG.xml", ""},
 		"rewritten": {"/app/settings", "/index.html"},
 		"stripped":  {"/docs/guide/install.html", "/guide/install.html"},
 	} {

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -25,7 +26,8 @@ import (
 // whole.
 type publication struct {
 	snapshot *publish.Snapshot // nil: nothing is served
-	names    *publish.Snapshot // the last one that was not nil: the names of its shards still work
+	names    *publish.Snapshot // the last one that was not nil: the names of its shards and sections still work
+	sections sections          // by which the pages of snapshot are in its documents
 
 	generation *store.Generation // of records, as of the last selection, also if that was not served; nil: it is not known
 	selectedBy uint64            // digest of what else that depended on
@@ -103,6 +105,9 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	}
 	out := s.result(r, sel, d, snapshot)
 	next := s.publicationOf(r, &out)
+	if d.verdict != keep {
+		next.sections = s.handler.settings.sections
+	}
 	changes := s.updateOf(r, before, &out)
 	// The changes are queued before the records are committed, which else would not tell them again. Queued twice, they are
 	// announced once.
@@ -209,7 +214,7 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 	}
 	if r.source != nil {
 		out.Merged = r.candidates.Result()
-		s.warnOfPatterns(r, out.Merged)
+		s.warnOfPatterns(r, out.Merged, sel.result.IsMade())
 		out.Warnings, out.Skipped = r.source.result()
 		if r.crawled.Gathered {
 			r.source.clearOldWarnings()
@@ -428,9 +433,11 @@ func (s *site) restorePublication(ctx context.Context, before *publication, snap
 			next.probed = m.Probed.probe()
 		}
 		if !isServed {
+			next.names = cmp.Or(next.names, snapshot) // old ones still work by other settings, such as of sections
 			return
 		}
 		next.snapshot = snapshot
+		next.sections = s.handler.settings.sections
 		if snapshot != nil {
 			next.names = snapshot
 		}

@@ -136,6 +136,10 @@ type Handler struct {
 	// is used, for what its source does not set. Default: none.
 	Rules []Rule `json:"rules,omitempty"`
 
+	// Pages that have sitemaps of their own, such as `/sitemap-blog.xml`, beside those of all other pages. The first section
+	// that matches a page has it. At most 100. Default: none.
+	Sections []Section `json:"sections,omitempty"`
+
 	// How pages are requested. Default: the defaults of its settings.
 	Crawl *Crawl `json:"crawl,omitempty"`
 
@@ -292,6 +296,7 @@ type settings struct {
 	schema    sitemapxml.Schema
 	exclude   pathPatterns
 	rules     []Rule
+	sections  sections
 	crawl     Crawl
 	digest    uint64 // of everything that shapes a snapshot
 
@@ -397,6 +402,7 @@ func (h *Handler) compile(base string) (err error) {
 		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
 		schema:      sitemapxml.Schema(c.Choose("schema", h.Schema, "0.9", "0.84")),
 		exclude:     compilePatterns(c, "exclude", h.Exclude),
+		sections:    compileSections(c, h.Sections),
 		crawl:       cmp.Or(h.Crawl, new(Crawl)).compile(c),
 		dates:       indexing.Mode(c.Choose("lastmod", h.LastMod, "auto", "mtime", "off")),
 		canonical:   c.Choose("canonical", h.Canonical, "respect", "ignore") == 0,

@@ -174,7 +174,7 @@ func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed, 
 
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {
-	_, _, ok := i.handler.settings.document(path, i.docPath("", ""))
+	_, ok := i.handler.settings.document(path, i.docPath("", ""))
 	return ok
 }
 
@@ -549,9 +549,9 @@ const (
 // errUnread is the error of a request for a document that another process may have committed.
 var errUnread = errors.New("the shared storage cannot be read, and may have the document")
 
-// lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash: another
-// process may have committed it. One poll that finds nothing does not end that: some storages show what was stored seconds late, as
-// NFS does. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
+// lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash or a section:
+// another process may have committed it. One poll that finds no such shard does not end that: some storages show what was stored
+// seconds late, as NFS does. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
 func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) (*publish.Snapshot, error) {
 	member := s.state.fleet
 	if member == nil || s.main.Load() != nil || !strings.HasPrefix(suffix, "-") {
@@ -560,7 +560,9 @@ func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix st
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
 	defer cancel()
 	begun := time.Now()
-	for snapshot.Find(suffix) == nil && ctx.Err() == nil {
+	// A section may have no pages for good: what the storage says first counts.
+	isKnown := func() bool { return publish.IsOfSection(suffix) && member.HasRead(begun) }
+	for snapshot.Find(suffix) == nil && ctx.Err() == nil && !isKnown() {
 		member.Wake()
 		wait.Within(lookUpStep, ctx.Done())
 		snapshot = s.published().snapshot

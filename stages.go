@@ -242,14 +242,19 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	beside := set.beside
 	beside.Base = s.origin
 	beside.Sitemap = s.origin + s.docPath("", "")
-	sel.snapshot, err = publish.Build(ctx, pages, r.before.names, publish.Options{
+	o := publish.Options{
 		Options:   beside,
 		Schema:    set.schema,
 		ShardURLs: set.shardURLs,
 		Extended:  set.extract.Alternates || set.extract.Images,
 		Workers:   r.source.Workers,
 		Now:       r.batch,
-	})
+	}
+	if set.sections != nil {
+		o.Sections = set.sections.names()
+		o.SectionOf = set.sections.noting
+	}
+	sel.snapshot, err = publish.Build(ctx, pages, r.before.names, o)
 	if err != nil {
 		return sel, fmt.Errorf("building the documents: %w", err)
 	}
@@ -366,8 +371,9 @@ func newFailed(h outcome.History, failed []merge.InputError) string {
 	return strings.Join(all, "; ")
 }
 
-// warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched.
-func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result) {
+// warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched. hasBuilt: this refresh has
+// built documents.
+func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result, hasBuilt bool) {
 	set := &s.handler.settings
 	isComplete := r.crawled.Done && len(gathered.Failed) == 0
 	warn := func(message string) { r.source.Warn("pattern "+message, message) }
@@ -379,6 +385,14 @@ func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result) {
 		rule.use.warn(isComplete, false, warn) // a rule sees no page that one before it matches
 	}
 	set.crawl.use.warn(isComplete, false, warn)
+	for i, section := range set.sections {
+		note := ""
+		if i > 0 {
+			note = "; pages of the sections before it do not count"
+		}
+		// It sees all listed pages, when documents are built.
+		section.use.warn(isComplete && hasBuilt, s.isOnlySite(), func(message string) { warn(message + note) })
+	}
 }
 
 // isOnlySite reports whether the handler has no other site.

@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -103,7 +102,7 @@ func acquireState(a *App, i *identity) *siteState {
 		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
 		prefix := "sites/" + unique
 		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand, prefix: prefix, names: i.names()}
-		st.published.Store(&publication{snapshot: before.published, names: before.published})
+		st.published.Store(&publication{snapshot: before.published, names: before.published, sections: before.sections})
 		if !shares {
 			if !i.onDemand {
 				st.formers.Store(formers)
@@ -140,6 +139,7 @@ func acquireState(a *App, i *identity) *siteState {
 // sharedBefore is what the configuration before has of a site that it shared by other settings, or in another storage.
 type sharedBefore struct {
 	published *publish.Snapshot // by other settings: it is served until the first refresh
+	sections  sections          // of these settings
 	copies    store.Storage     // of what it has shared, in memory; nil: there are none
 	queue     *announce.Queue   // of what was announced with another storage; nil: there was none
 }
@@ -151,7 +151,10 @@ func findShared(name, group, storage string) (before sharedBefore) {
 		if !strings.HasPrefix(st.key, name+" ") {
 			return true
 		}
-		before.published = cmp.Or(st.published.Load().snapshot, before.published)
+		if served := st.published.Load(); served.snapshot != nil {
+			before.published = served.snapshot
+			before.sections = served.sections
+		}
 		if st.fleet != nil && st.fleet.Prefix == fleet.Prefix(group) {
 			before.copies = st.fleet.Local
 		}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -63,29 +64,44 @@ func SectionOf(suffix string) string {
 	if at := strings.LastIndexByte(name, '-'); at >= 0 && isHash(name[at:], shardHash) {
 		name = name[:at]
 	}
-	if !IsSectionName(name) {
+	if CheckSectionName(name) != nil {
 		return ""
 	}
 	return name
 }
 
-// IsSectionName reports whether a section may have a name: 1 to 32 lower-case letters, digits and hyphens. It begins and
-// ends with a letter or digit, and what is behind its last hyphen, or all of it, is not twelve hexadecimal digits: its
-// document would have the name of a shard.
-func IsSectionName(name string) bool {
+// Errors of names of sections.
+var (
+	errSectionName = fmt.Errorf("use 1 to %d lowercase letters, digits and dashes, with a letter or digit at both ends", maxSection)
+	errShardName   = fmt.Errorf("a name whose last part is %d hexadecimal digits is that of a shard", shardHash)
+)
+
+// CheckSectionName checks the name of a section: 1 to 32 lower-case letters, digits and hyphens. It begins and ends with a
+// letter or digit, and what is behind its last hyphen, or all of it, is not twelve hexadecimal digits: its document would
+// have the name of a shard.
+func CheckSectionName(name string) error {
 	if name == "" || len(name) > maxSection {
-		return false
+		return errSectionName
 	}
 	for i := range len(name) {
 		c := name[i]
 		isWord := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
 		isInside := i > 0 && i < len(name)-1
 		if !isWord && !(c == '-' && isInside) {
-			return false
+			return errSectionName
 		}
 	}
 	last := name[strings.LastIndexByte(name, '-')+1:]
-	return len(last) != shardHash || !areHex(last)
+	if len(last) == shardHash && areHex(last) {
+		return errShardName
+	}
+	return nil
+}
+
+// IsOfSection reports whether a suffix is that of the document of a section: its only urlset, or its index.
+func IsOfSection(suffix string) bool {
+	section := SectionOf(suffix)
+	return section != "" && len(suffix) == len(suffixOfSection(section))
 }
 
 // suffixOfSection is that of a section's index, or of its only urlset.

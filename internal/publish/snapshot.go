@@ -99,8 +99,7 @@ func (s *Snapshot) leadOn() {
 // successor returns the document to which a retired name leads: that of a section to the document of another section, which
 // may be an index; else to a urlset.
 func (s *Snapshot) successor(r retired) *Document {
-	wasSection := r.Suffix == suffixOfSection(SectionOf(r.Suffix))
-	if wasSection && r.Section != "" {
+	if IsOfSection(r.Suffix) && r.Section != "" {
 		i, hasIndex := slices.BinarySearchFunc(s.Indexes, suffixOfSection(r.Section), func(d *Document, suffix string) int {
 			return strings.Compare(d.Suffix, suffix)
 		})

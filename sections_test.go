@@ -1,0 +1,329 @@
+package sitemap
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
+	"github.com/seed3295b519/caddy-sitemap/internal/option"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+)
+
+// given are sections as in a Caddyfile: a name and its patterns.
+func given(lines ...string) (all []Section) {
+	for _, line := range lines {
+		words := strings.Fields(line)
+		all = append(all, Section{Name: words[0], Match: words[1:]})
+	}
+	return all
+}
+
+func compiledSections(t testing.TB, lines ...string) sections {
+	t.Helper()
+	c := new(option.Checker)
+	all := compileSections(c, given(lines...))
+	if c.Err != nil {
+		t.Fatal(c.Err)
+	}
+	return all
+}
+
+func TestSectionOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		sections []string
+		want     string // by path
+	}{
+		"none":                  {nil, "/= /a="},
+		"a folder":              {[]string{"blog /blog/*"}, "/blog/=blog /blog/a=blog /blog= /blogs/a= /a/blog/b="},
+		"in other letters":      {[]string{"blog /Blog/*"}, "/blog/a=blog /BLOG/a=blog"},
+		"a query plays no part": {[]string{"blog /blog/*"}, "/blog/a?b=/c=blog /a?/blog/="},
+		"the first wins":        {[]string{"a /x/a/*", "x /x/*", "b /x/b/*"}, "/x/a/1=a /x/b/1=x /y="},
+		"several patterns":      {[]string{"a /x/* /y /z/*.html"}, "/x/1=a /y=a /y/1= /z/1.html=a /z/1.txt="},
+		"everything":            {[]string{"a *"}, "/=a /a/b=a"},
+		"everything else":       {[]string{"a /a/*", "b /*"}, "/a/1=a /=b /b=b"},
+		"endings":               {[]string{"de *.de.html", "en *.en.html"}, "/a.de.html=de /x/a.en.html=en /a.html="},
+		"escaped":               {[]string{"a /%C3%A9/*", "b /é/*", "d /x,y/*"}, "/%C3%A9/1=a /x%2Cy/1=d /x,y/1=d"},
+		"decoded":               {[]string{"a /é/*"}, "/%C3%A9/1=a"},
+		"folders in folders":    {[]string{"a */print/*"}, "/print/1=a /x/print/1=a /print="},
+		"doubled slashes":       {[]string{"a /a/b/*", "b //c/*"}, "/a//b/1=a //c/1=b /c/1="},
+	} {
+		all := compiledSections(t, test.sections...)
+		for _, pair := range strings.Fields(test.want) {
+			at := strings.LastIndexByte(pair, '=')
+			path, want := pair[:at], pair[at+1:]
+			if got := all.of(path); got != want {
+				t.Errorf("%s: %s is in '%s', want '%s'", name, path, got, want)
+			}
+			if got := all.noting(path); got != want {
+				t.Errorf("%s: %s is noted in '%s', want '%s'", name, path, got, want)
+			}
+		}
+	}
+}
+
+// TestSectionOfIsTheMatcher: that a path evidently matches no pattern is never wrong.
+func TestSectionOfIsTheMatcher(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	text := func(alphabet string, n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteByte(alphabet[r.IntN(len(alphabet))])
+		}
+		return b.String()
+	}
+	matched := 0
+	for range 20_000 {
+		pattern := "/" + text("aB/.*?", r.IntN(6)) + []string{"", "*", "Ä*", "k*"}[r.IntN(4)]
+		c := new(option.Checker)
+		s := Section{Name: "s", Match: []string{pattern}}.compile(c)
+		if c.Err != nil {
+			continue
+		}
+		path := "/" + text("aAb/.%", r.IntN(6))
+		path = strings.ReplaceAll(path, "%", []string{"%61", "%41", "%2F", "%2E", "%5C", "%C3%84", "%E2%84%AA"}[r.IntN(7)])
+		isIn := s.match.Match(path)
+		if isIn {
+			matched++
+		}
+		if (sections{s}.of(path) != "") != isIn {
+			t.Fatalf("%s, %s: the matcher says %t", pattern, path, isIn)
+		}
+	}
+	if matched < 1000 {
+		t.Errorf("only %d paths match", matched)
+	}
+}
+
+func BenchmarkSectionOf(b *testing.B) {
+	var lines []string
+	for i := range publish.MaxSections {
+		lines = append(lines, fmt.Sprintf("s%d /folder-%d/*", i, i))
+	}
+	all := compiledSections(b, lines...)
+	for _, path := range []string{"/folder-99/page.html", "/other/page.html", "/other/p%C3%A4ge.html"} {
+		b.Run(path, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				all.noting(path)
+			}
+		})
+	}
+}
+
+// listed are the documents that a site serves, by the paths of which each has the pages.
+func listed(s *site) string {
+	snapshot := s.published().snapshot
+	if snapshot == nil {
+		return ""
+	}
+	var all []string
+	for _, d := range snapshot.Shards {
+		all = append(all, fmt.Sprintf("%s:%d", d.Suffix, d.Pages))
+	}
+	if len(all) == 0 {
+		all = append(all, fmt.Sprintf(":%d", snapshot.Pages))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestSections: pages are in the documents of their sections. Other sections show with the next refresh, for which no page
+// is fetched again.
+func TestSections(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
+	b.lists("/", "/blog/a", "/blog/b", "/docs/a")
+	fetched := 0
+	pages := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		if strings.Count(r.URL.Path, "/") > 1 { // others are for probes, too
+			fetched++
+		}
+		return pages(w, r)
+	}
+	s := b.site("named.example")
+	b.refresh(s)
+	if got := listed(s); got != "-000000000000:2 -blog:2" || fetched != 3 {
+		t.Fatalf("got %s, %d pages were fetched", got, fetched)
+	}
+	configure := func(lines ...string) {
+		b.handler.settings.sections = compiledSections(t, lines...)
+		b.handler.settings.digest++
+		b.refresh(s)
+	}
+	for _, test := range []struct{ sections, want string }{
+		{"blog /blog/*,docs /docs/*", "-000000000000:1 -blog:2 -docs:1"},
+		{"news /blog/*,docs /docs/*", "-000000000000:1 -docs:1 -news:2"},
+		{"all *", "-all:4"},
+		{"none /none/*", ":4"},
+		{"", ":4"},
+	} {
+		var lines []string
+		if test.sections != "" {
+			lines = strings.Split(test.sections, ",")
+		}
+		configure(lines...)
+		if got := listed(s); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.sections, got, test.want)
+		}
+		if got := s.published().sections.names(); !slices.Equal(got, b.handler.settings.sections.names()) {
+			t.Errorf("%s: got the sections %q", test.sections, got)
+		}
+	}
+	if fetched != 3 {
+		t.Errorf("%d pages were fetched again", fetched-3)
+	}
+}
+
+// TestUnusedSections: that a pattern of a section matches nothing is a warning, once. It depends on nothing but listed pages.
+func TestUnusedSections(t *testing.T) {
+	for name, test := range map[string]struct {
+		sections []string
+		want     []string
+	}{
+		"used":       {[]string{"blog /blog/*"}, nil},
+		"not used":   {[]string{"blog /blogs/*"}, []string{"section blog '/blogs/*' matches no page: correct or remove it"}},
+		"a folder":   {[]string{"blog /blog"}, []string{"section blog '/blog' matches no page, and there are some below it: write '/blog/*'"}},
+		"one of two": {[]string{"blog /blog/* /news/*"}, []string{"section blog '/news/*' matches no page: correct or remove it"}},
+		"taken by another": {[]string{"all *", "blog /blog/*"}, []string{
+			"section blog '/blog/*' matches no page: correct or remove it; pages of the sections before it do not count",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(h *Handler) { h.Sections = given(test.sections...) })
+			b.lists("/", "/blog/a")
+			s := b.site("named.example")
+			for range 3 {
+				b.refresh(s)
+			}
+			var got []string
+			for _, line := range b.logs.FilterMessageSnippet("matches no page").All() {
+				got = append(got, line.Message)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the log warns %q, want %q", got, test.want)
+			}
+			if warnings := s.published().report.Warnings; !slices.Equal(warnings, test.want) {
+				t.Errorf("the status warns %q, want %q", warnings, test.want)
+			}
+		})
+	}
+}
+
+// TestFormerSections: a name that the configuration does not know is that of a former section, or the application's. It makes
+// no site, and waits for nothing.
+func TestFormerSections(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
+	b.lists("/", "/blog/a", "/blog/b")
+	reaches := func(target string) bool {
+		t.Helper()
+		header, _, err := b.get(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return header.Get("X-Next") != ""
+	}
+	const made = "http://named.example/sitemap-made-up.xml"
+	if !reaches(made) || len(b.app.sites) != 0 {
+		t.Error("a name that is not known does not reach the next handler, or makes a site")
+	}
+	s := b.site("named.example")
+	if !reaches(made) {
+		t.Error("it waits for the first refresh")
+	}
+	b.refresh(s)
+	for _, target := range []string{"/sitemap-blog.xml", "/sitemap-blog.txt", "/sitemap-blog.xml.gz", "/sitemap-000000000000.xml"} {
+		if reaches("http://named.example" + target) {
+			t.Errorf("%s reaches the next handler", target)
+		}
+	}
+	for _, target := range []string{"/sitemap-news.xml", "/sitemap-blog-000000000000.xml", "/sitemap-blog.html"} {
+		if !reaches("http://named.example" + target) {
+			t.Errorf("%s does not reach the next handler", target)
+		}
+	}
+	b.handler.settings.sections = compiledSections(t, "news /blog/*")
+	b.handler.settings.digest++
+	b.refresh(s)
+	for name, test := range map[string]struct {
+		next caddyhttp.HandlerFunc
+		want string // beginning of the body
+	}{
+		"nothing":  {func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusNotFound, nil) }, "<?xml"},
+		"an error": {func(http.ResponseWriter, *http.Request) error { return errors.New("broken") }, "<?xml"},
+		"a 404": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("X-Own", "yes")
+			w.WriteHeader(http.StatusNotFound)
+			_, err := w.Write([]byte("own"))
+			return err
+		}, "<?xml"},
+		"a page": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, err := w.Write([]byte("own"))
+			return err
+		}, "<?xml"},
+		"a document": {func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Set("Content-Type", "text/xml")
+			w.Header().Set("X-Own", "yes")
+			_, err := w.Write([]byte("own"))
+			return err
+		}, "own"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("X-Own", "yes")
+			http.Redirect(w, r, "/elsewhere.xml", http.StatusMovedPermanently)
+			return nil
+		}, ""},
+	} {
+		w := httptest.NewRecorder()
+		w.Header().Set("X-Before", "yes")
+		r := b.request(http.MethodGet, "http://named.example/sitemap-blog.xml", nil)
+		err := b.handler.ServeHTTP(w, r, test.next)
+		isOwn := w.Header().Get("X-Own") != ""
+		if err != nil || !strings.HasPrefix(w.Body.String(), test.want) || isOwn == (test.want == "<?xml") || w.Header().Get("X-Before") == "" {
+			t.Errorf("%s: got %d %v %.100s, %v", name, w.Code, w.Header(), w.Body, err)
+		}
+	}
+	if got := s.state.readers.List(); !slices.ContainsFunc(got, func(r accesslog.Reading) bool { return r.Document == "section" }) {
+		t.Errorf("got the readers %+v", got)
+	}
+}
+
+// TestFormerSectionsElsewhere: what a path named before a rewrite counts less than the document that it was rewritten to; and
+// a key of IndexNow may look like a section.
+func TestFormerSectionsElsewhere(t *testing.T) {
+	docs := mounts{{}, {prefix: "/docs"}}
+	for name, test := range map[string]struct {
+		path, sent string
+		want       wanted
+		prefix     string
+	}{
+		"as it is":          {"/sitemap-old.xml", "/sitemap-old.xml", wanted{suffix: "-old", isFormer: true}, ""},
+		"configured":        {"/sitemap-blog.xml", "/sitemap-blog.xml", wanted{suffix: "-blog"}, ""},
+		"a shard":           {"/sitemap-blog-000000000000.xml", "/sitemap-blog-000000000000.xml", wanted{suffix: "-blog-000000000000"}, ""},
+		"a former shard":    {"/sitemap-old-000000000000.xml", "/sitemap-old-000000000000.xml", wanted{suffix: "-old-000000000000", isFormer: true}, ""},
+		"rewritten":         {"/sitemap.xml", "/sitemap-old.xml", wanted{}, ""},
+		"rewritten to it":   {"/sitemap-old.xml", "/old", wanted{suffix: "-old", isFormer: true}, ""},
+		"in a prefix":       {"/sitemap-old.xml", "/docs/sitemap-old.xml", wanted{suffix: "-old", isFormer: true}, "/docs"},
+		"known in a prefix": {"/sitemap-blog.xml", "/docs/sitemap-blog.xml", wanted{suffix: "-blog"}, "/docs"},
+	} {
+		b := newBench(t, func(h *Handler) { h.Sections, h.mounts = given("blog /blog/*"), docs })
+		r := b.request(http.MethodGet, test.sent, nil)
+		r.URL.Path = test.path
+		want, prefix, ok := b.handler.wants(r)
+		if want != test.want || prefix != test.prefix || !ok {
+			t.Errorf("%s: got %+v of %q, %t", name, want, prefix, ok)
+		}
+	}
+	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
+	want, _, ok := b.handler.wants(b.request(http.MethodGet, "/sitemap-old-key.txt", nil))
+	if !ok || want.key != "sitemap-old-key" || !want.isFormer {
+		t.Errorf("got %+v, %t", want, ok)
+	}
+}
