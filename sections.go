@@ -1,6 +1,9 @@
 package sitemap
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -145,6 +148,47 @@ func beginnings(patterns pathPatterns) []string {
 		all = append(all, strings.ToLower(pattern[:end]))
 	}
 	return all
+}
+
+// warnOfShadowed warns of sections whose documents no visitor gets, as another handler responds in the place of this one.
+// Routes do not change: of each section, that is asked once.
+func (r *Refresh) warnOfShadowed(ctx context.Context) {
+	s := r.site
+	if s.published().snapshot == nil { // nobody waits for a first sitemap because of it
+		return
+	}
+	for _, name := range s.handler.settings.sections.names() {
+		suffix := "-" + name
+		isReached, known := s.reached[name]
+		if !known {
+			var err error
+			isReached, err = s.fetcher.isReached(ctx, suffix)
+			if err != nil { // it is asked again in the next refresh
+				continue
+			}
+			s.reached[name] = isReached
+		}
+		if isReached {
+			continue
+		}
+		path := s.docPath(suffix, ".xml")
+		r.Warn("shadowed "+name, fmt.Sprintf("section %s: requests for %s do not reach its handler, as another one responds: "+
+			"let them pass, or give the section another name", name, path))
+	}
+}
+
+// isReached reports whether a request for a document reaches the handler.
+func (f *siteFetcher) isReached(ctx context.Context, suffix string) (bool, error) {
+	path := f.id.prefix + strings.TrimSuffix(f.handler.settings.path, ".xml") + suffix + ".xml"
+	p := &probe{handler: f.handler, prefix: f.id.prefix, isKnown: true}
+	_, err := f.fetchData(ctx, path, peekBody, p)
+	if errors.Is(err, errAbandoned) { // a handler may still write to the probe
+		return false, err
+	}
+	if p.seen == nil && err != nil {
+		return false, err
+	}
+	return p.seen == f.handler, nil
 }
 
 // unmarshalSection parses a section: its name and patterns.

@@ -327,3 +327,47 @@ func TestFormerSectionsElsewhere(t *testing.T) {
 		t.Errorf("got %+v, %t", want, ok)
 	}
 }
+
+// TestOwnSitemapsOfSections: what the application lists at the path of a section, which ours hides, is merged.
+func TestOwnSitemapsOfSections(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		upstream(r)
+		if r.URL.Path != "/sitemap-blog.xml" {
+			w.WriteHeader(http.StatusNotFound)
+			return nil
+		}
+		_, _ = fmt.Fprint(w, "/blog/a\n")
+		return nil
+	}
+	s := b.site("named.example")
+	if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/blog/a" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestShadowedSections: that another handler responds in the place of a section's document is a warning, once, and the
+// request that shows it is made once.
+func TestShadowedSections(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*", "docs /docs/*") })
+	b.lists("/", "/blog/a", "/docs/a")
+	routes := b.app.fetchers[b.handler.server].routes
+	asked := 0
+	b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		if p, _ := probeOf(r); p != nil && r.URL.Path == "/sitemap-blog.xml" {
+			asked++
+			_, err := w.Write([]byte("<urlset/>"))
+			return err
+		}
+		return routes.ServeHTTP(w, r)
+	})
+	s := b.site("named.example")
+	for range 3 {
+		b.refresh(s)
+	}
+	const want = "section blog: requests for /sitemap-blog.xml do not reach its handler, as another one responds: " +
+		"let them pass, or give the section another name"
+	if got := s.published().report.Warnings; !slices.Equal(got, []string{want}) || b.logged(want) != 1 || asked != 1 {
+		t.Errorf("got %q, %d log lines, %d requests", got, b.logged(want), asked)
+	}
+}

@@ -242,6 +242,7 @@ type site struct {
 	firstLook bool      // the one under way is a first look: see isFirstLook
 	probedAt  time.Time // when the site was last probed
 
+	reached map[string]bool             // by section: whether requests for its document reach the handler; only the refresh uses it
 	counted int                         // visited paths at the last countUnlinked; only the refresh uses it
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
@@ -262,6 +263,7 @@ type site struct {
 func newSite(a *App, i identity) *site {
 	h := i.handler
 	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), viewer: newViewer()}
+	s.reached = make(map[string]bool)
 	s.setReady = sync.OnceFunc(func() { close(s.ready) })
 	s.setProbed = sync.OnceFunc(func() { close(s.wasProbed) })
 	s.ctx, s.cancel = context.WithCancel(a.running)

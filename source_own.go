@@ -90,8 +90,8 @@ type ownLink struct {
 // ownElsewhere is the warning of own sitemaps that are of no use to the site.
 const ownElsewhere = "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'"
 
-// ownSitemaps yields the pages of the site's own sitemaps: of that at our sitemap's path, which ours hides, and of those
-// that its robots.txt names. Each document of an application is read at the limiter's pace, every ten minutes for a day
+// ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap and of its sections, which
+// ours hide, and of those that its robots.txt names. Each document of an application is read at the limiter's pace, every ten minutes for a day
 // after it has changed, else once an hour, and again after a while if that failed; a file is read when it has changed.
 // What a document said last stays until it is read again.
 func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
@@ -123,24 +123,43 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	return errors.Join(failed...)
 }
 
-// warnOfHidden warns of a sitemap of the site at our path that no source reads: ours hides it.
+// warnOfHidden warns of sitemaps of the site at our paths that no source reads: ours hide them.
 func (r *Refresh) warnOfHidden(ctx context.Context) {
 	if r.site.mergesOwn() || r.site.published().snapshot == nil { // nobody waits for a first sitemap because of it
 		return
 	}
-	// The documents that an index names are not hidden, and not read.
-	at := ownLink{url: r.site.sitemapURL(), depth: maxOwnDepth}
-	own, err := r.readOwn(ctx, []ownLink{at}, func(page.Page) error { return nil })
+	var links []ownLink
+	for _, url := range r.site.hidingURLs() {
+		// The documents that an index names are not hidden, and not read.
+		links = append(links, ownLink{url: url, depth: maxOwnDepth})
+	}
+	own, err := r.readOwn(ctx, links, func(page.Page) error { return nil })
 	if err != nil {
 		return
 	}
-	hidden := at.url
+	for _, link := range links {
+		r.warnOfHiddenAt(own, link.url)
+	}
+}
+
+// hidingURLs are those of our documents that may hide one of the site: of the sitemap, and of the sections.
+func (s *site) hidingURLs() []string {
+	urls := []string{s.sitemapURL()}
+	for _, name := range s.handler.settings.sections.names() {
+		urls = append(urls, s.origin+s.docPath("-"+name, ".xml"))
+	}
+	return urls
+}
+
+// warnOfHiddenAt is warnOfHidden for one URL of ours.
+func (r *Refresh) warnOfHiddenAt(own *ownSet, at string) {
+	hidden := at
 	doc := own.documents[hidden]
 	for doc != nil && doc.redirect && own.documents[doc.children[0]] != nil {
 		hidden = doc.children[0]
 		doc = own.documents[hidden]
 	}
-	if doc == nil || doc.redirect || r.isRead(at.url) || r.isRead(hidden) {
+	if doc == nil || doc.redirect || r.isRead(at) || r.isRead(hidden) {
 		return
 	}
 	urls := len(doc.pages) + doc.foreign
@@ -148,7 +167,7 @@ func (r *Refresh) warnOfHidden(ctx context.Context) {
 	if urls+len(doc.children) == 0 || !isHere {
 		return
 	}
-	r.Warn("hidden", "the site has a sitemap of its own, which this one hides and no source reads: "+
+	r.Warn("hidden "+at, "the site has a sitemap of its own, which this one hides and no source reads: "+
 		"to merge its pages and dates, write the line into the block of sitemap",
 		zap.String("hidden", hidden),
 		zap.Int("urls", urls),
@@ -175,7 +194,7 @@ func (r *Refresh) isRead(url string) bool {
 // ownLinks are the documents at which reading begins.
 func (r *Refresh) ownLinks() []ownLink {
 	named, _ := r.namedOwn(r.site.own.Load())
-	urls := append([]string{r.site.sitemapURL()}, named...)
+	urls := append(r.site.hidingURLs(), named...)
 	slices.Sort(urls)
 	var links []ownLink
 	for _, url := range slices.Compact(urls) {

@@ -512,19 +512,23 @@ func TestHiddenSitemap(t *testing.T) {
 		sources []input
 		want    string // hidden, its URLs and documents, and the line
 	}{
-		"a sitemap":              {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
-		"an index":               {site: map[string]string{"/sitemap.xml": index, "/1.xml": two}, want: "http://named.example/sitemap.xml 0 1 urls /sitemap.xml"},
-		"compressed alone":       {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz 2 0 urls /sitemap.xml.gz"},
-		"a redirect to one":      {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 0 urls /wp-sitemap.xml"},
-		"none":                   {site: map[string]string{}},
-		"an empty one":           {site: map[string]string{"/sitemap.xml": "<urlset></urlset>"}},
-		"that of a build":        {site: map[string]string{"/sitemap.xml": string(built)}},
-		"a redirect to nothing":  {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml"}},
-		"one that is read":       {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap.xml"}}}},
-		"one that is read there": {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/srv/www/sitemap.xml"}}}},
-		"another one is read":    {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/more.txt"}}}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
+		"a sitemap":                {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
+		"an index":                 {site: map[string]string{"/sitemap.xml": index, "/1.xml": two}, want: "http://named.example/sitemap.xml 0 1 urls /sitemap.xml"},
+		"compressed alone":         {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz 2 0 urls /sitemap.xml.gz"},
+		"a redirect to one":        {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 0 urls /wp-sitemap.xml"},
+		"that of a section":        {site: map[string]string{"/sitemap-blog.xml": two}, want: "http://named.example/sitemap-blog.xml 2 0 urls /sitemap-blog.xml"},
+		"of no section":            {site: map[string]string{"/sitemap-news.xml": two}},
+		"of a section, read":       {site: map[string]string{"/sitemap-blog.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap-blog.xml"}}}},
+		"of a section, of a build": {site: map[string]string{"/sitemap-blog.xml": string(built)}},
+		"none":                     {site: map[string]string{}},
+		"an empty one":             {site: map[string]string{"/sitemap.xml": "<urlset></urlset>"}},
+		"that of a build":          {site: map[string]string{"/sitemap.xml": string(built)}},
+		"a redirect to nothing":    {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml"}},
+		"one that is read":         {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap.xml"}}}},
+		"one that is read there":   {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/srv/www/sitemap.xml"}}}},
+		"another one is read":      {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/more.txt"}}}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
 	} {
-		b := newBench(t, nil)
+		b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
 		b.handler.sources = append(b.handler.sources, test.sources...)
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			content, ok := test.site[r.URL.Path]

@@ -69,6 +69,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	r.source = source
 	s.hasWatched = s.hasWatched || r.before.snapshot != nil // see Refresh.watcher
 	r.source.warnOfHidden(ctx)
+	r.source.warnOfShadowed(ctx)
 	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index)
 	// A source that yields nothing for so long is left out of this refresh.
 	patience := sourcePatience
