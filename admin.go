@@ -249,6 +249,8 @@ type siteStatus struct {
 	Bytes  int64     `json:"bytes,omitempty"` // of memory, compressed
 	Since  time.Time `json:"since,omitzero"`  // when the sitemap, or its index, last changed
 
+	Sections []sectionStatus `json:"sections,omitempty"`
+
 	NextRefresh time.Time      `json:"next_refresh,omitzero"`
 	Refreshing  *stage         `json:"refreshing,omitempty"`   // nil: no refresh is under way
 	LastRefresh *report.Report `json:"last_refresh,omitempty"` // nil: none has ended
@@ -288,6 +290,7 @@ func (s *site) status() siteStatus {
 	if snapshot := served.snapshot; snapshot != nil {
 		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
+		st.Sections = s.sectionsStatus(served)
 	}
 	if member := s.state.fleet; member != nil {
 		status := s.storageStatus(member)

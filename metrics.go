@@ -58,6 +58,7 @@ var collected = map[string]struct {
 	labels []string
 }{
 	"pages":                          {"Pages listed.", []string{"site"}},
+	"section_pages":                  {"Pages listed in a section.", []string{"site", "section"}},
 	"pending_pages":                  {"Pages that are still to be fetched.", []string{"site"}},
 	"shards":                         {"Documents that list pages.", []string{"site"}},
 	"documents_bytes":                {"Memory that the finished documents take.", []string{"site"}},
@@ -129,6 +130,9 @@ func (s *site) measure(st *siteStatus, add func(value float64, nameAndLabels ...
 	add(1, "sites", st.NamedBy, string(rep.Result))
 	add(float64(st.Pages), "pages", site)
 	add(float64(st.Shards), "shards", site)
+	for _, section := range st.Sections { // which the configuration names
+		add(float64(section.Pages), "section_pages", site, section.Section)
+	}
 	add(float64(st.Bytes), "documents_bytes", site)
 	add(float64(rep.Pending), "pending_pages", site)
 	add(rep.Seconds, "last_refresh_duration_seconds", site)

@@ -150,6 +150,31 @@ func beginnings(patterns pathPatterns) []string {
 	return all
 }
 
+// sectionStatus is what the admin API shows of a section.
+type sectionStatus struct {
+	Section string `json:"section"`
+	Pages   int    `json:"pages"`             // listed
+	Shards  int    `json:"shards,omitempty"`  // that list them
+	Sitemap string `json:"sitemap,omitempty"` // URL; "": it has no pages
+}
+
+// sectionsStatus is what there is to show of the sections by which a publication was made, in their order.
+func (s *site) sectionsStatus(served *publication) []sectionStatus {
+	listed := served.snapshot.Sections()
+	var all []sectionStatus
+	for _, name := range served.sections.names() {
+		st := sectionStatus{Section: name}
+		i := slices.IndexFunc(listed, func(l publish.Section) bool { return l.Name == name })
+		if i >= 0 {
+			st.Pages = listed[i].Pages
+			st.Shards = listed[i].Shards
+			st.Sitemap = s.origin + s.docPath("-"+name, ".xml")
+		}
+		all = append(all, st)
+	}
+	return all
+}
+
 // warnOfShadowed warns of sections whose documents no visitor gets, as another handler responds in the place of this one.
 // Routes do not change: of each section, that is asked once.
 func (r *Refresh) warnOfShadowed(ctx context.Context) {

@@ -371,3 +371,57 @@ func TestShadowedSections(t *testing.T) {
 		t.Errorf("got %q, %d log lines, %d requests", got, b.logged(want), asked)
 	}
 }
+
+// TestExplainSections: an explanation names the section and its document by what is served, also where the configuration has
+// other sections meanwhile.
+func TestExplainSections(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*", "docs /docs/*", "none /none/*") })
+	b.lists("/", "/blog/a", "/blog/b", "/docs/a")
+	s := b.site("named.example")
+	b.refresh(s)
+	check := func(want map[string]string) {
+		t.Helper()
+		for path, want := range want {
+			x, err := s.explain(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := x.Section + " " + strings.TrimPrefix(x.Document, s.origin); got != want || x.Listed != strings.Contains(want, "/") {
+				t.Errorf("%s: got %q, listed %t, want %q", path, got, x.Listed, want)
+			}
+		}
+	}
+	before := map[string]string{
+		"/":       " /sitemap-000000000000.xml",
+		"/blog/a": "blog /sitemap-blog.xml",
+		"/docs/a": "docs /sitemap-docs.xml",
+		"/blog/c": "blog ",
+		"/none/a": "none ",
+		"/x":      " ",
+	}
+	check(before)
+	b.handler.settings.sections = compiledSections(t, "all *")
+	b.handler.settings.digest++
+	check(before)
+	b.refresh(s)
+	check(map[string]string{"/": "all /sitemap-all.xml", "/docs/a": "all /sitemap-all.xml", "/x": "all "})
+}
+
+// TestStatusOfSections: those without pages are there, too, in the order of the configuration.
+func TestStatusOfSections(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("docs /docs/*", "none /none/*", "blog /blog/*") })
+	s := b.site("named.example")
+	if got := s.status().Sections; got != nil {
+		t.Errorf("before the first refresh: got %+v", got)
+	}
+	b.lists("/", "/blog/a", "/blog/b", "/docs/a")
+	b.refresh(s)
+	want := []sectionStatus{
+		{"docs", 1, 1, s.origin + "/sitemap-docs.xml"},
+		{"none", 0, 0, ""},
+		{"blog", 2, 1, s.origin + "/sitemap-blog.xml"},
+	}
+	if got := s.status().Sections; !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

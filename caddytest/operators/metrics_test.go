@@ -25,6 +25,7 @@ var metricLabels = map[string][]string{
 	"caddy_sitemap_log_lines_total":                {"result"},
 	"caddy_sitemap_pages":                          {"site"},
 	"caddy_sitemap_pending_pages":                  {"site"},
+	"caddy_sitemap_section_pages":                  {"section", "site"},
 	"caddy_sitemap_shards":                         {"site"},
 	"caddy_sitemap_documents_bytes":                {"site"},
 	"caddy_sitemap_storage_errors_total":           {"site"},
@@ -81,6 +82,8 @@ http://localhost:{port} {
 		refresh 1h
 		feed
 		html
+		section blog /one.html
+		section none /none/*
 		files
 		access_log {dir}/access.log
 	}
@@ -122,7 +125,9 @@ func TestMetrics(t *testing.T) {
 	}{
 		{4, 4, "pages", []string{site}},
 		{0, 0, "pending_pages", []string{site}},
-		{1, 1, "shards", []string{site}},
+		{1, 1, "section_pages", []string{site, "section=blog"}},
+		{1, 1, "section_pages", []string{site}},
+		{2, 2, "shards", []string{site}},
 		{100, 5000, "documents_bytes", []string{site}},
 		{0, harness.Patience.Seconds(), "snapshot_age_seconds", []string{site}},
 		{1, 1, "left_out_pages", []string{site, "reason=noindex"}},
