@@ -131,7 +131,7 @@ func (s *site) measure(st *siteStatus, add func(value float64, nameAndLabels ...
 	add(float64(st.Pages), "pages", site)
 	add(float64(st.Shards), "shards", site)
 	for _, section := range st.Sections { // which the configuration names
-		add(float64(section.Pages), "section_pages", site, section.Section)
+		add(float64(section.Pages), "section_pages", site, section.Name)
 	}
 	add(float64(st.Bytes), "documents_bytes", site)
 	add(float64(rep.Pending), "pending_pages", site)

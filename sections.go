@@ -152,9 +152,7 @@ func beginnings(patterns pathPatterns) []string {
 
 // sectionStatus is what the admin API shows of a section.
 type sectionStatus struct {
-	Section string `json:"section"`
-	Pages   int    `json:"pages"`             // listed
-	Shards  int    `json:"shards,omitempty"`  // that list them
+	publish.Section
 	Sitemap string `json:"sitemap,omitempty"` // URL; "": it has no pages
 }
 
@@ -163,11 +161,10 @@ func (s *site) sectionsStatus(served *publication) []sectionStatus {
 	listed := served.snapshot.Sections()
 	var all []sectionStatus
 	for _, name := range served.sections.names() {
-		st := sectionStatus{Section: name}
+		st := sectionStatus{Section: publish.Section{Name: name}}
 		i := slices.IndexFunc(listed, func(l publish.Section) bool { return l.Name == name })
 		if i >= 0 {
-			st.Pages = listed[i].Pages
-			st.Shards = listed[i].Shards
+			st.Section = listed[i]
 			st.Sitemap = s.origin + s.docPath("-"+name, ".xml")
 		}
 		all = append(all, st)

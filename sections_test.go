@@ -417,9 +417,9 @@ func TestStatusOfSections(t *testing.T) {
 	b.lists("/", "/blog/a", "/blog/b", "/docs/a")
 	b.refresh(s)
 	want := []sectionStatus{
-		{"docs", 1, 1, s.origin + "/sitemap-docs.xml"},
-		{"none", 0, 0, ""},
-		{"blog", 2, 1, s.origin + "/sitemap-blog.xml"},
+		{publish.Section{Name: "docs", Pages: 1, Shards: 1}, s.origin + "/sitemap-docs.xml"},
+		{publish.Section{Name: "none"}, ""},
+		{publish.Section{Name: "blog", Pages: 2, Shards: 1}, s.origin + "/sitemap-blog.xml"},
 	}
 	if got := s.status().Sections; !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

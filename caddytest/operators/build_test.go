@@ -498,3 +498,45 @@ func awaitWriting(aside string, ended <-chan struct{}) {
 		}
 	}
 }
+
+// TestBuildSections: a build writes the documents of sections, removes those of sections that went, and check accepts them.
+func TestBuildSections(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"www/index.html": page("front")}
+	for i := range 60 {
+		files[fmt.Sprintf("www/blog/%d.html", i)] = page(fmt.Sprint("post ", i))
+		files[fmt.Sprintf("www/docs/%d.html", i%9)] = page(fmt.Sprint("chapter ", i%9))
+	}
+	write(t, dir, files)
+	configure := func(sections string) {
+		write(t, dir, map[string]string{"Caddyfile": "https://example.com {\n\troot * www\n\tsitemap {\n\t\tshard_urls 20\n\t\tpath /maps.xml\n" + sections + "\t}\n\tfile_server\n}\n"})
+	}
+	args := []string{"--config", "Caddyfile", "--out", "out"}
+	configure("\t\tsection blog /blog/*\n\t\tsection docs /docs/*\n\t\tsection none /none/*\n")
+	r := build(t, dir, args...)
+	wantWords(t, "the summary", r.stdout, "pages: 70,", "section blog: pages: 60, shards: ", "section docs: pages: 9, shards: 1\n")
+	out := filepath.Join(dir, "out")
+	wantWords(t, "the index", read(t, out, "maps.xml"), "https://example.com/maps-000000000000.xml<", "https://example.com/maps-docs.xml<", "https://example.com/maps-blog-000000000000.xml<")
+	wantWords(t, "that of a section", read(t, out, "maps-blog.xml"), "<sitemapindex", "https://example.com/maps-blog-000000000000.xml<")
+	wantWords(t, "robots.txt", read(t, out, "robots.txt"), "Sitemap: https://example.com/maps.xml\n")
+	for _, target := range []string{"out/maps.xml", "out/maps-blog.xml", "out/robots.txt"} {
+		if r := run(t, dir, "sitemap", "check", "--base-url", "https://example.com", target); r.status != 0 || !strings.Contains(r.stderr, "errors: 0, warnings: 0") {
+			t.Errorf("check %s: %d, %s%s", target, r.status, r.stdout, r.stderr)
+		}
+	}
+	for _, name := range names(t, out) { // as a folder is checked, whose names have "sitemap"
+		target := strings.Replace(name, "maps", "sitemap", 1)
+		write(t, dir, map[string]string{"checked/" + target: strings.ReplaceAll(read(t, out, name), "/maps", "/sitemap")})
+	}
+	if r := run(t, dir, "sitemap", "check", "--base-url", "https://example.com", "checked"); r.status != 0 || !strings.Contains(r.stderr, "pages: 70, fetched: 0, errors: 0, warnings: 0") {
+		t.Errorf("check: %d, %s%s", r.status, r.stdout, r.stderr)
+	}
+	configure("\t\tsection news /blog/*\n")
+	build(t, dir, args...)
+	for _, name := range names(t, out) {
+		if strings.HasPrefix(name, "maps-blog") || strings.HasPrefix(name, "maps-docs") {
+			t.Errorf("%s is left", name)
+		}
+	}
+	wantWords(t, "that of the new section", read(t, out, "maps-news.xml"), "<sitemapindex")
+}

@@ -9,6 +9,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"io/fs"
 	"os"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
@@ -48,6 +50,7 @@ type Folder struct {
 	root     *os.Root
 	lock     *flock.Flock
 	before   int      // pages of the generation that is there
+	sections []string // its documents of sections: suffixes
 	created  []string // staged files that are new
 	replaced []string // staged files that replace others
 }
@@ -88,17 +91,38 @@ func (f *Folder) open() (err error) {
 	}
 	f.before = bytes.Count(index, []byte("\n<url>"))
 	for _, child := range shardName.FindAllSubmatch(index, -1) {
-		shard, _, _ := f.read(f.stem + string(child[1]))
-		f.before += bytes.Count(shard, []byte("\n<url>"))
+		f.addBefore(string(child[1]))
 	}
 	return nil
 }
 
-// How names of shards in an index, and of all documents, end after the stem.
-var (
-	shardName    = regexp.MustCompile(`(-[0-9a-f]{12}\.xml)</loc>`)
-	documentName = regexp.MustCompile(`^((-[0-9a-f]{12})?\.xml|(-[0-9a-f]{32})?\.html|\.atom|\.css)(\.gz)?$`)
-)
+// shardName finds the names of shards in an index, without .xml.
+var shardName = regexp.MustCompile(`/([^/<]+)\.xml</loc>`)
+
+// addBefore notes a shard of the generation that is there, by its name in the index.
+func (f *Folder) addBefore(escaped string) {
+	name := page.Unescape(html.UnescapeString(escaped))
+	suffix, ours := strings.CutPrefix(name, path.Base(f.stem))
+	_, _, isShard := publish.ParseName(suffix+".xml", "", webpage.Options{})
+	if !ours || !isShard {
+		return
+	}
+	shard, _, _ := f.read(f.stem + suffix + ".xml")
+	f.before += bytes.Count(shard, []byte("\n<url>"))
+	if section := publish.SectionOf(suffix); section != "" {
+		f.sections = append(f.sections, suffix, "-"+section) // the index of the section is not listed
+	}
+}
+
+// documentName is how names of documents end after the stem, but for those of sections.
+var documentName = regexp.MustCompile(`^((-[0-9a-f]{12})?\.xml|(-[0-9a-f]{32})?\.html|\.atom|\.css)(\.gz)?$`)
+
+// mayRemove reports whether a file, whose name ends so after the stem, is removed if a build wrote it. What looks like a
+// section may be the sitemap of another build, unless the index that was there has listed it.
+func (f *Folder) mayRemove(suffix string) bool {
+	document := strings.TrimSuffix(strings.TrimSuffix(suffix, ".gz"), ".xml")
+	return documentName.MatchString(suffix) || slices.Contains(f.sections, document)
+}
 
 // read returns the content of a file and its permissions; nil: there is none. What cannot
 // be replaced by a file is an error.
@@ -135,11 +159,11 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 	if 2*s.Pages < f.before && !f.force {
 		return fmt.Errorf("less than half of the pages would be left: %d instead of %d; --force writes it", s.Pages, f.before)
 	}
-	f.Pages, f.Shards = s.Pages, max(len(s.Shards), 1)
+	f.Pages, f.Shards, f.Sections = s.Pages, max(len(s.Shards), 1), s.Sections()
 	if err := f.root.MkdirAll(aside, 0o777); err != nil {
 		return fmt.Errorf("writing into %s: %w", f.Out, err)
 	}
-	for _, d := range slices.Concat(s.Files, s.Shards, []*publish.Document{s.Index}) {
+	for _, d := range slices.Concat(s.Files, s.Shards, s.Indexes, []*publish.Document{s.Index}) {
 		name := f.stem + d.Suffix
 		if path.Ext(d.Suffix) == "" {
 			name += ".xml"
@@ -224,7 +248,7 @@ func (f *Folder) Finish() error {
 	for _, entry := range entries {
 		name := path.Join(folder, entry.Name())
 		suffix, ok := strings.CutPrefix(name, f.stem)
-		if !ok || !documentName.MatchString(suffix) || slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
+		if !ok || !f.mayRemove(suffix) || slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
 			continue
 		}
 		if content, _, _ := f.read(name); isOwn(content) {

@@ -73,7 +73,7 @@ func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others 
 	for _, name := range others {
 		want[name] = true
 	}
-	for _, d := range slices.Concat(s.Shards, s.Files, []*publish.Document{s.Index}) {
+	for _, d := range slices.Concat(s.Shards, s.Indexes, s.Files, []*publish.Document{s.Index}) {
 		name := "sitemap" + d.Suffix
 		if d.Type == "" {
 			name += ".xml"
@@ -389,5 +389,71 @@ func TestProgress(t *testing.T) {
 		if got := p.line(10 * time.Second); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
+	}
+}
+
+// TestSections: documents of sections are written, and removed with their sections; others that look like them stay.
+func TestSections(t *testing.T) {
+	dir := t.TempDir()
+	in := func(sections ...string) *publish.Snapshot { // the names of sections of 100 pages each
+		o := publish.Options{ShardURLs: 30, Sections: sections}
+		o.SectionOf = func(path string) string {
+			if i := int(path[2] - '0'); i < len(sections) { // the digit for hundreds
+				return sections[i]
+			}
+			return ""
+		}
+		return snapshotWith(t, 0, 320, o)
+	}
+	of := func(dir string) (names []string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), "sitemap-old") {
+				names = append(names, e.Name())
+			}
+		}
+		return names
+	}
+	const byHand, other = "sitemap-by-hand.xml", "sitemap-other.xml"
+	write(t, dir, byHand, "by hand")
+	for _, step := range []struct {
+		sections []string
+		gzip     bool
+		before   int
+		want     []publish.Section
+	}{
+		{[]string{"old", "b"}, true, 0, []publish.Section{{Name: "b", Pages: 100}, {Name: "old", Pages: 100}}},
+		{[]string{"old", "b"}, true, 320, []publish.Section{{Name: "b", Pages: 100}, {Name: "old", Pages: 100}}},
+		{[]string{"new", "b"}, false, 320, []publish.Section{{Name: "b", Pages: 100}, {Name: "new", Pages: 100}}},
+		{nil, false, 320, nil},
+		{nil, false, 320, nil},
+	} {
+		s := in(step.sections...)
+		got, before, err := build(t, dir, "sitemap.xml", false, step.gzip, s)
+		if err != nil || before != step.before || len(got.Sections) != len(step.want) {
+			t.Fatalf("%q: got %+v, %d pages before, %v", step.sections, got, before, err)
+		}
+		for i, want := range step.want {
+			if section := got.Sections[i]; section.Name != want.Name || section.Pages != want.Pages || section.Shards < 2 {
+				t.Errorf("%q: got %+v, want %+v", step.sections, section, want)
+			}
+		}
+		wantFiles(t, dir, s, step.gzip, byHand)
+		if slices.Contains(step.sections, "old") != (of(dir) != nil) {
+			t.Errorf("%q: got %q", step.sections, of(dir))
+		}
+	}
+	// What another build has written looks like a section.
+	if _, _, err := build(t, dir, other, false, false, snapshot(t, 0, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := build(t, dir, "sitemap.xml", true, false, snapshot(t, 0, 5)); err != nil || slices.Contains(got.Removed, other) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, _, err := build(t, dir, "sitemap.xml", false, false, in("by-hand")); !errors.Is(err, ErrForeign) {
+		t.Errorf("got %v", err)
 	}
 }

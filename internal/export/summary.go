@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
 // Summary is the result of a build.
@@ -26,6 +28,7 @@ type Site struct {
 	Pages     int                 `json:"pages"`
 	Fetched   int                 `json:"fetched"` // pages, whether they are listed or not
 	Shards    int                 `json:"shards"`
+	Sections  []publish.Section   `json:"sections,omitempty"` // that have pages
 	Bytes     int64               `json:"bytes"`              // of all files
 	LeftOut   map[string]int      `json:"left_out,omitempty"` // by reason
 	Examples  map[string][]string `json:"examples,omitempty"` // paths left out, by reason
@@ -41,7 +44,8 @@ func newSite(out string) Site {
 var text = template.Must(template.New("").Parse(`
 {{- range $site := .Sites}}{{.Sitemap}}
   pages: {{.Pages}}, fetched: {{.Fetched}}, shards: {{.Shards}}, bytes: {{.Bytes}}
-{{range $reason, $n := .LeftOut}}  left out, {{$reason}}: {{$n}}{{with index $site.Examples $reason}} {{.}}{{end}}
+{{range .Sections}}  section {{.Name}}: pages: {{.Pages}}, shards: {{.Shards}}
+{{end}}{{range $reason, $n := .LeftOut}}  left out, {{$reason}}: {{$n}}{{with index $site.Examples $reason}} {{.}}{{end}}
 {{end}}  written into {{.Out}}: {{len .Written}}, unchanged: {{len .Unchanged}}, removed: {{len .Removed}}
 {{end}}{{range .Notes}}note: {{.}}
 {{end}}`))

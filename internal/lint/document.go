@@ -362,6 +362,8 @@ func (d *document) checkLoc(loc string) {
 	switch before := d.seen[hash]; {
 	case before == d.summary.Documents:
 		d.add(Warning, "duplicate", "loc is twice in the document, perhaps in another spelling")
+	case before > 0 && d.kind == index:
+		// A sitemap may be in several indexes: in that of all, and in that of a section.
 	case before > 0:
 		d.add(Warning, "duplicate-elsewhere", "loc is also in an earlier document, perhaps in another spelling")
 	case len(d.seen) == maxSeen:

@@ -67,6 +67,7 @@ func TestFiles(t *testing.T) {
 		"child elsewhere":           {files{"i.xml": indexOf(home+"a.xml", home+"b.xml"), "a.xml": a}, "", "{d}/i.xml", "i.xml:3 warning document-missing", 2, 0},
 		"index of an index":         {files{"i.xml": indexOf(home + "a.xml"), "a.xml": indexOf(home + "b.xml")}, "", "{d}/i.xml", "i.xml:2 error index-in-index", 2, 0},
 		"index of itself":           {files{"i.xml": indexOf(home+"i.xml", home+"a.xml"), "a.xml": a}, "", "{d}/i.xml", "i.xml:2 error index-in-index", 2, 0},
+		"sitemaps of two indexes":   {files{"i.xml": indexOf(home+"a.xml", home+"b.xml"), "j.xml": indexOf(home + "b.xml"), "a.xml": a, "b.xml": b}, "", "{d}/i.xml {d}/j.xml", "", 4, 0},
 		"index that leads out":      {files{"in/i.xml": indexOf(home+"../a.xml", home+"%2e%2e/a.xml"), "a.xml": a}, "", "{d}/in/i.xml", "in/i.xml:3 warning duplicate|in/i.xml:2 warning document-missing|in/i.xml:3 warning document-missing", 1, 0},
 		"folder": {files{
 			"robots.txt": "Sitemap: https://example.com/sitemap.xml\n", "sitemap.xml": indexOf(home+"s/sitemap-a.xml", home+"pages.xml"), "s/sitemap-a.xml": urlsetOf(home + "s/a"),

@@ -143,9 +143,9 @@ func (s *Snapshot) Holding(section, path string) *Document {
 
 // Section is a section of a snapshot that has pages.
 type Section struct {
-	Name   string
-	Pages  int
-	Shards int // documents that list them
+	Name   string `json:"section"`
+	Pages  int    `json:"pages"`
+	Shards int    `json:"shards,omitempty"` // documents that list them
 }
 
 // Sections are those that have pages, by name.
