@@ -798,6 +798,9 @@ func TestFleetLookUp(t *testing.T) {
 		"unknown shard":              {suffix: "-0123456789ab", want: lookUpPatience},
 		"the storage fails":          {"-0123456789ab", false, func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }, lookUpPatience, errUnread},
 		"the storage hangs":          {"-0123456789ab", false, func(s fleet.Shared, free chan struct{}) fleet.Shared { return hangs{s, free} }, lookUpPatience, errUnread},
+		"a section without pages":    {suffix: "-blog", want: time.Second}, // until the next poll
+		"a section, and it fails":    {"-blog", false, func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }, lookUpPatience, errUnread},
+		"unknown shard of a section": {suffix: "-blog-0123456789ab", want: lookUpPatience},
 		"of an alias":                {suffix: "-0123456789ab", isAlias: true},
 		"another name":               {suffix: ".atom"},
 		"the sitemap":                {suffix: ""},
@@ -822,8 +825,9 @@ func TestFleetLookUp(t *testing.T) {
 				}()
 				begun := time.Now()
 				_, err := s.lookUp(t.Context(), nil, test.suffix)
-				if time.Since(begun) != test.want || !errors.Is(err, test.err) {
-					t.Errorf("got %v after %s, want %v after %s", err, time.Since(begun), test.err, test.want)
+				took := time.Since(begun)
+				if took < test.want || took > test.want+lookUpStep || !errors.Is(err, test.err) {
+					t.Errorf("got %v after %s, want %v after %s", err, took, test.err, test.want)
 				}
 				s.cancel()
 				close(free)
@@ -1049,5 +1053,42 @@ func TestFleetAnnouncesAdded(t *testing.T) {
 	waiting := s.state.queue.Load().Status(b.clock)[0]
 	if unconfirmed.Unconfirmed != 1 || waiting.Unconfirmed != 0 || waiting.Waiting != 1 {
 		t.Errorf("got %+v, then %+v", unconfirmed, waiting)
+	}
+}
+
+// TestFleetSections: the other node has the documents of sections, too, and their old names; by other settings, a node goes
+// on with the names that were known before.
+func TestFleetSections(t *testing.T) {
+	folder := t.TempDir()
+	in := func(lines ...string) func(*bench) {
+		return func(b *bench) {
+			b.handler.settings.sections = compiledSections(t, lines...)
+			b.handler.settings.digest += digestOf(lines)
+			b.lists("/a", "/blog/a", "/blog/b")
+		}
+	}
+	b1, first := sharing(t, folder, in("blog /blog/*"))
+	b1.refresh(first)
+	b2, second := sharing(t, folder, in("blog /blog/*"))
+	b2.clock = b1.clock
+	second.run()
+	for _, s := range []*site{first, second} {
+		if got := listed(s); got != "-000000000000:1 -blog:2" {
+			t.Fatalf("got %s", got)
+		}
+		x, err := s.explain(t.Context(), "/blog/a")
+		if err != nil || x.Section != "blog" || x.Document != s.origin+"/sitemap-blog.xml" {
+			t.Errorf("got %+v, %v", x, err)
+		}
+	}
+	// Another process of the first node, with other settings.
+	b3, third := sharing(t, folder, in("news /blog/*"))
+	b3.clock = b1.clock
+	b3.refresh(third)
+	if got := listed(third); got != "-000000000000:1 -news:2" {
+		t.Errorf("got %s", got)
+	}
+	if d := third.published().snapshot.Find("-blog"); d == nil || d.Suffix != "-news" {
+		t.Errorf("the old name leads to %+v", d)
 	}
 }

@@ -548,3 +548,21 @@ func TestSharedVisits(t *testing.T) {
 		t.Error("a page that only visitors name is listed")
 	}
 }
+
+// TestSharedSections has the nodes share the documents of sections.
+func TestSharedSections(t *testing.T) {
+	f := start(t, setup{nodes: 2, files: true, site: "shard_urls 100\nsection first /00/*\nsection more /01/* /02/*\nsection none /none/*"}, pages(500))
+	f.put("00/page.html", "first", harness.DayOf(1))
+	f.settle("/00/page.html", harness.DayOf(1))
+	f.agree(patience)
+	for _, n := range f.nodes {
+		if r := n.get("/sitemap-first.xml"); r.status != http.StatusOK || !strings.Contains(r.body, "/00/page.html<") {
+			t.Errorf("%s: got %d %s", n.name, r.status, r.body)
+		}
+		for _, path := range []string{"/sitemap-made-up.xml", "/sitemap-made-up-0123456789ab.xml", "/sitemap-none.xml"} {
+			if r := n.get(path); r.status != http.StatusNotFound {
+				t.Errorf("%s: %s has status %d", n.name, path, r.status)
+			}
+		}
+	}
+}
