@@ -214,7 +214,7 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 	}
 	if r.source != nil {
 		out.Merged = r.candidates.Result()
-		s.warnOfPatterns(r, out.Merged, sel.result.IsMade())
+		s.warnOfPatterns(r, out.Merged, sel.result.IsMade() && snapshot != nil)
 		out.Warnings, out.Skipped = r.source.result()
 		if r.crawled.Gathered {
 			r.source.clearOldWarnings()

@@ -216,6 +216,16 @@ func TestUnusedSections(t *testing.T) {
 	}
 }
 
+// TestSectionsOfNothing: where no page is listed, that is what is wrong.
+func TestSectionsOfNothing(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
+	b.lists()
+	b.refresh(b.site("named.example"))
+	if n := b.logs.FilterMessageSnippet("matches no page").Len(); n != 0 {
+		t.Errorf("nothing is listed: got %d warnings", n)
+	}
+}
+
 // TestFormerSections: a name that the configuration does not know is that of a former section, or the application's. It makes
 // no site, and waits for nothing.
 func TestFormerSections(t *testing.T) {

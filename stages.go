@@ -373,7 +373,7 @@ func newFailed(h outcome.History, failed []merge.InputError) string {
 }
 
 // warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched. hasBuilt: this refresh has
-// built documents.
+// built documents that list pages.
 func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result, hasBuilt bool) {
 	set := &s.handler.settings
 	isComplete := r.crawled.Done && len(gathered.Failed) == 0
