@@ -67,6 +67,14 @@ type wanted struct {
 	isFormer bool
 }
 
+// isFormOf reports whether there is a document, which may be nil, in the form that is wanted.
+func (w wanted) isFormOf(d *publish.Document) bool {
+	if d == nil {
+		return false
+	}
+	return !d.Index || w.form != publish.FormText // which lists pages
+}
+
 // String returns the document's name in metrics.
 func (w wanted) String() string {
 	switch {
@@ -187,8 +195,7 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		return http.StatusServiceUnavailable, unavailable(w, err)
 	}
 	d := snapshot.Find(want.suffix)
-	isNone := d == nil || want.form == publish.FormText && d.Index
-	if isNone || want.suffix == webpage.Stylesheet && s.hasOwnStylesheet() {
+	if !want.isFormOf(d) || want.suffix == webpage.Stylesheet && s.hasOwnStylesheet() {
 		return http.StatusNotFound, next.ServeHTTP(w, r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -201,8 +208,9 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 // hasFormer reports whether a site has, or had, a document by a name that the configuration does not know. Such a name may be
 // made up, or that of a sitemap of the application: it makes no site, and waits for nothing.
 func (h *Handler) hasFormer(r *http.Request, want wanted, prefix string) bool {
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 	id, err := h.idOf(r, prefix)
-	if err != nil {
+	if err != nil || !isRead {
 		return false
 	}
 	s := h.app.lookup(id)
@@ -210,7 +218,7 @@ func (h *Handler) hasFormer(r *http.Request, want wanted, prefix string) bool {
 		return false
 	}
 	s = cmp.Or(s.main.Load(), s)
-	return s.published().snapshot.Find(want.suffix) != nil
+	return want.isFormOf(s.published().snapshot.Find(want.suffix))
 }
 
 // respondsItself reports whether the next handler has a document of its own in the place of one that is gone, and lets it

@@ -191,6 +191,9 @@ func TestUnusedSections(t *testing.T) {
 		"not used":   {[]string{"blog /blogs/*"}, []string{"section blog '/blogs/*' matches no page: correct or remove it"}},
 		"a folder":   {[]string{"blog /blog"}, []string{"section blog '/blog' matches no page, and there are some below it: write '/blog/*'"}},
 		"one of two": {[]string{"blog /blog/* /news/*"}, []string{"section blog '/news/*' matches no page: correct or remove it"}},
+		"below one of another": {[]string{"all *", "blog /blog"}, []string{
+			"section blog '/blog' matches no page: correct or remove it; pages of the sections before it do not count",
+		}},
 		"taken by another": {[]string{"all *", "blog /blog/*"}, []string{
 			"section blog '/blog/*' matches no page: correct or remove it; pages of the sections before it do not count",
 		}},
@@ -229,7 +232,7 @@ func TestSectionsOfNothing(t *testing.T) {
 // TestFormerSections: a name that the configuration does not know is that of a former section, or the application's. It makes
 // no site, and waits for nothing.
 func TestFormerSections(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
+	b := newBench(t, func(h *Handler) { h.Sections, h.IndexNow = given("blog /blog/*"), new(IndexNow) })
 	b.lists("/", "/blog/a", "/blog/b")
 	reaches := func(target string) bool {
 		t.Helper()
@@ -240,11 +243,16 @@ func TestFormerSections(t *testing.T) {
 		return header.Get("X-Next") != ""
 	}
 	const made = "http://named.example/sitemap-made-up.xml"
-	if !reaches(made) || len(b.app.sites) != 0 {
+	missing := errors.New("there is none")
+	isMissing := func() bool { // as far as the next handler knows
+		next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return missing })
+		return b.handler.ServeHTTP(httptest.NewRecorder(), b.request(http.MethodGet, made, nil), next) == missing
+	}
+	if !isMissing() || len(b.app.sites) != 0 {
 		t.Error("a name that is not known does not reach the next handler, or makes a site")
 	}
 	s := b.site("named.example")
-	if !reaches(made) {
+	if !isMissing() || !reaches(made) {
 		t.Error("it waits for the first refresh")
 	}
 	b.refresh(s)
@@ -261,6 +269,12 @@ func TestFormerSections(t *testing.T) {
 	b.handler.settings.sections = compiledSections(t, "news /blog/*")
 	b.handler.settings.digest++
 	b.refresh(s)
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		header, _, err := b.serve(b.request(method, "http://named.example/sitemap-blog.xml", nil))
+		if err != nil || header.Get("X-Next") == "" {
+			t.Errorf("%s does not reach the next handler: %v", method, err)
+		}
+	}
 	for name, test := range map[string]struct {
 		next caddyhttp.HandlerFunc
 		want string // beginning of the body
@@ -299,6 +313,12 @@ func TestFormerSections(t *testing.T) {
 		if err != nil || !strings.HasPrefix(w.Body.String(), test.want) || isOwn == (test.want == "<?xml") || w.Header().Get("X-Before") == "" {
 			t.Errorf("%s: got %d %v %.100s, %v", name, w.Code, w.Header(), w.Body, err)
 		}
+	}
+	w := httptest.NewRecorder()
+	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return missing })
+	err := b.handler.ServeHTTP(w, b.request(http.MethodGet, "http://named.example/sitemap-blog.txt", nil), next)
+	if err != nil || w.Body.String() != "http://named.example/blog/a\nhttp://named.example/blog/b\n" { // and no key of IndexNow
+		t.Errorf("got %d %s, %v", w.Code, w.Body, err)
 	}
 	if got := s.state.readers.List(); !slices.ContainsFunc(got, func(r accesslog.Reading) bool { return r.Document == "section" }) {
 		t.Errorf("got the readers %+v", got)

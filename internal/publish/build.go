@@ -90,9 +90,7 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 		leftOut:  make(map[string]int),
 		cutters:  make(map[string]*shard.Cutter),
 	}
-	if o.SectionOf == nil {
-		b.SectionOf = func(string) string { return "" }
-	}
+	b.rest = b.newCutter("", o.ShardURLs)
 	b.room = b.indexRoom()
 	b.web = webpage.New(o.Options, b.addFile)
 	defer b.workers.Wait() // also after an error: nothing outlives Build
@@ -121,7 +119,8 @@ type builder struct {
 	slots    chan struct{}
 	workers  sync.WaitGroup
 	web      *webpage.Builder
-	cutters  map[string]*shard.Cutter // by section; "": of the rest
+	rest     *shard.Cutter            // of pages that are in no section
+	cutters  map[string]*shard.Cutter // by section
 	shards   []*Document
 	files    []*Document
 	leftOut  map[string]int
@@ -137,39 +136,50 @@ func (b *builder) indexRoom() int {
 	return min(maxShards, maxBytes/(escaped*longest+elements))
 }
 
-// push adds a page, which comes after all others.
+// push adds a page, which comes after all others. What is beside the XML has those, too, for which no XML document has room.
 func (b *builder) push(p page.Page) error {
 	b.web.Add(p)
-	return b.cutter(b.SectionOf(p.Path)).Add(p)
+	cutter := b.rest
+	if section := b.sectionOf(p.Path); section != "" {
+		cutter = b.cutter(section)
+	}
+	return cutter.Add(p)
+}
+
+// sectionOf returns the section that a path is in; "": in none.
+func (b *builder) sectionOf(path string) string {
+	if b.SectionOf == nil {
+		return ""
+	}
+	return b.SectionOf(path)
 }
 
 // cutter is that of a section.
 func (b *builder) cutter(section string) *shard.Cutter {
-	if c := b.cutters[section]; c != nil {
-		return c
+	c := b.cutters[section]
+	if c == nil {
+		c = b.newCutter(section, b.sectionURLs())
+		b.cutters[section] = c
 	}
-	most := b.ShardURLs
-	if section != "" {
-		most = b.sectionURLs()
-	}
-	c := shard.NewCutter(shard.Options{MaxPages: most, Fits: b.fits}, func(s shard.Shard) error {
+	return c
+}
+
+// newCutter returns a cutter of pages of a section, with so many in a document; "": of the rest.
+func (b *builder) newCutter(section string, most int) *shard.Cutter {
+	return shard.NewCutter(shard.Options{MaxPages: most, Fits: b.fits}, func(s shard.Shard) error {
 		b.add(section, s)
 		return nil
 	})
-	b.cutters[section] = c
-	return c
 }
 
 // end ends the cutters, that of the rest last: whether a site has only one document shows when all sections have theirs.
 func (b *builder) end() error {
-	names := slices.Sorted(maps.Keys(b.cutters))
-	slices.Reverse(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(b.cutters)) {
 		if err := b.cutters[name].End(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.rest.End()
 }
 
 // fits reports whether a document has room for pages.
@@ -270,7 +280,7 @@ func (b *builder) finish() *Snapshot {
 		s.Indexes = b.sectionIndexes()
 	}
 	s.complete()
-	s.retire(b.previous, b.Now, b.SectionOf)
+	s.retire(b.previous, b.Now, b.sectionOf)
 	return s
 }
 

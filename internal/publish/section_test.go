@@ -211,6 +211,29 @@ func TestAddingSection(t *testing.T) {
 	}
 }
 
+// TestHoldingInSection: what sorts before the first page of a section would be in its first shard.
+func TestHoldingInSection(t *testing.T) {
+	s := build(t, foldersOf("a:300", "b:300"), nil, inFolders(Options{ShardURLs: 100}, "x:b"))
+	for path, want := range map[string]string{"/": "-x-000000000000", "/b/000000": "-x-000000000000", "/a/000000": "-x-000000000000"} {
+		if got := s.Holding("x", path).Suffix; got != want {
+			t.Errorf("%s is in %s, want %s", path, got, want)
+		}
+	}
+	if got := s.Holding("x", "/z"); got != s.Shards[len(s.Shards)-1] {
+		t.Errorf("the last page would be in %s", got.Suffix)
+	}
+}
+
+// TestTooLargeInSection: a section has a document by its name, also where a page of two fits into none.
+func TestTooLargeInSection(t *testing.T) {
+	huge := &page.Extensions{Images: []string{"/" + strings.Repeat("a", maxBytes)}}
+	pages := []page.Page{{Path: "/a/1"}, {Path: "/a/2", Extensions: huge}, {Path: "/b/1", Extensions: huge}}
+	s := build(t, pages, nil, inFolders(Options{Extended: true}, "x:a", "y:b"))
+	if got := shape(s); got != "index:sitemap index:sitemap-x sitemap-x-#=1" || s.LeftOut[TooLarge] != 2 {
+		t.Errorf("got %s, left out %v", got, s.LeftOut)
+	}
+}
+
 func TestSectionURLs(t *testing.T) {
 	for _, test := range []struct{ sections, shardURLs, want int }{
 		{1, 0, 50_000}, {1, 100, 100}, {20, 0, 50_000}, {21, 0, 10_000}, {100, 50_000, 10_000}, {100, 9_999, 9_999},

@@ -55,6 +55,34 @@ func TestParseName(t *testing.T) {
 	}
 }
 
+// FuzzParseName: a name that is one of a document is made of its parts, and of nothing else.
+func FuzzParseName(f *testing.F) {
+	for _, path := range []string{"/sitemap.xml", "/sitemap-0123456789ab.txt", "/sitemap-blog.xml.gz", "/sitemap-pt-br-0123456789ab.xml", "/sitemap-.xml", "/sitemap.html"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		suffix, form, ok := ParseName(path, "/sitemap", webpage.Options{HTML: true, Feed: true, Stylesheet: true})
+		section := SectionOf(suffix)
+		switch {
+		case !ok:
+			return
+		case "/sitemap"+suffix+form.Extension() != path:
+			t.Errorf("%q: got %q, %d", path, suffix, form)
+		case section != "" && form == FormFile:
+			t.Errorf("%q: a file is of section %q", path, section)
+		case section != "" && CheckSectionName(section) != nil:
+			t.Errorf("%q: got section %q", path, section)
+		}
+		if section == "" {
+			return
+		}
+		id := strings.TrimPrefix(suffix, suffixOfSection(section))
+		if IsOfSection(suffix) != (id == "") || id != "" && !isHash(id, shardHash) {
+			t.Errorf("%q: of section %q, and then %q", path, section, id)
+		}
+	})
+}
+
 func TestSectionOf(t *testing.T) {
 	for suffix, want := range map[string]string{
 		"": "", "-": "", "-000000000000": "", ".html": "", "-0123456789abcdef0123456789abcdef.html": "",
