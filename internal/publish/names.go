@@ -86,8 +86,8 @@ func CheckSectionName(name string) error {
 	for i := range len(name) {
 		c := name[i]
 		isWord := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
-		isInside := i > 0 && i < len(name)-1
-		if !isWord && !(c == '-' && isInside) {
+		isInnerDash := c == '-' && i > 0 && i < len(name)-1
+		if !isWord && !isInnerDash {
 			return errSectionName
 		}
 	}

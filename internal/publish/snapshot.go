@@ -36,7 +36,7 @@ type retired struct {
 }
 
 // complete fills in what follows from the documents.
-func (s *Snapshot) complete() *Snapshot {
+func (s *Snapshot) complete() {
 	slices.SortFunc(s.Shards, inOrder)
 	slices.SortFunc(s.Indexes, bySuffix)
 	slices.SortFunc(s.Files, bySuffix)
@@ -46,7 +46,6 @@ func (s *Snapshot) complete() *Snapshot {
 		s.Pages += d.Pages
 		s.Bytes += int64(len(d.Gzip))
 	}
-	return s
 }
 
 func bySuffix(a, b *Document) int { return strings.Compare(a.Suffix, b.Suffix) }
