@@ -209,7 +209,7 @@ func TestMetricsAcrossReloads(t *testing.T) {
 
 // TestMetricsOfVisitorsSites: sites that only visitors named share a label.
 func TestMetricsOfVisitorsSites(t *testing.T) {
-	s := start(t, "http://:{port} {\n\troot * {dir}/a\n\tsitemap\n\tfile_server\n}", harness.TwoRoots)
+	s := start(t, "http://:{port} {\n\troot * {dir}/a\n\tsitemap {\n\t\tsection docs /docs/*\n\t}\n\tfile_server\n}", harness.TwoRoots)
 	for _, host := range []string{"one.example", "two.example", "three.example"} {
 		s.Get(harness.Local+"/sitemap.xml", "Host: "+host)
 	}
@@ -217,6 +217,10 @@ func TestMetricsOfVisitorsSites(t *testing.T) {
 	got := s.families(api + "/metrics")
 	if sites, pages := valueOf(got, "sites", "named_by=visitors"), valueOf(got, "pages", "site=visitors"); sites != 3 || pages != 12 || len(got["caddy_sitemap_pages"].GetMetric()) != 1 {
 		t.Errorf("got %v sites, %v pages: %v", sites, pages, got["caddy_sitemap_pages"])
+	}
+	sections := got["caddy_sitemap_section_pages"].GetMetric()
+	if pages := valueOf(got, "section_pages", "site=visitors", "section=docs"); pages != 6 || len(sections) != 1 {
+		t.Errorf("got %v pages of a section: %v", pages, sections)
 	}
 }
 
