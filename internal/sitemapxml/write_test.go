@@ -89,6 +89,7 @@ func TestGolden(t *testing.T) {
 		documents["index-"+version+".xml"] = writeIndex(t, e)
 	}
 	documents["extended-0.9.xml"] = urlSet(t, Encoder{Base: base, Extended: true, Stylesheet: "sitemap.css"}, goldenPages(t))
+	documents["news-0.9.xml"] = goldenNews(t)
 	for name, document := range documents {
 		for n := range document {
 			if got, want := IsOwn(document[:n]), bytes.Contains(document[:n], []byte("><loc>")); got != want {
