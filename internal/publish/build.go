@@ -273,7 +273,7 @@ func (b *builder) finish() *Snapshot {
 	b.web.Finish()
 	b.workers.Wait()
 	slices.SortFunc(b.shards, inOrder) // of several sections, they were completed in turns
-	s := &Snapshot{Index: b.shards[0], Files: b.files, LeftOut: b.leftOut}
+	s := &Snapshot{Index: b.shards[0], Files: b.files, LeftOut: b.leftOut, News: b.web.InNews()}
 	if s.Index.Suffix != "" { // it is not the only one
 		s.Index = b.index("", b.shards)
 		s.Shards = b.shards

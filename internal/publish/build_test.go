@@ -466,3 +466,41 @@ func TestBuildFails(t *testing.T) {
 		}
 	}
 }
+
+// withNews has the first page be an article that was published at testTime.
+func withNews(pages []page.Page) []page.Page {
+	pages[0].Extensions = &page.Extensions{Published: testTime.Unix(), Title: "title", Lang: "en"}
+	return pages
+}
+
+func newsOptions(now time.Time) Options {
+	beside := webpage.Options{News: &webpage.NewsOptions{Publication: "The Example Times", Now: now}}
+	return Options{Options: beside, Now: now, ShardURLs: 100}
+}
+
+// TestNews: the news sitemap is beside the index and its shards, and only it changes as articles age.
+func TestNews(t *testing.T) {
+	pages := withNews(numbered(1000))
+	s := build(t, pages, nil, newsOptions(testTime))
+	d := s.Find(webpage.NewsSitemap)
+	if d == nil || len(s.Files) != 1 || s.Files[0] != d || s.Pages != 1000 || len(s.News.Paths) != 1 {
+		t.Fatalf("got %+v of %+v", d, s)
+	}
+	if xml := read(t, d.XML); !strings.Contains(xml, "<news:title>title</news:title>") || int64(len(xml)) != d.Size {
+		t.Errorf("got %s", xml)
+	}
+	if index := read(t, s.Index.XML); strings.Contains(index, "news") {
+		t.Errorf("got the index %s", index)
+	}
+	later := build(t, pages, s, newsOptions(testTime.Add(47*time.Hour)))
+	if !s.Equal(later) || later.Find(webpage.NewsSitemap) != d {
+		t.Error("another document after 47 hours")
+	}
+	later = build(t, pages, s, newsOptions(testTime.Add(48*time.Hour)))
+	if got := changed(s, later); !slices.Equal(got, []string{webpage.NewsSitemap}) || s.Equal(later) || !s.EqualXML(later) {
+		t.Errorf("after 48 hours, %q have changed", got)
+	}
+	if s := build(t, pages, later, Options{ShardURLs: 100}); s.News != nil || s.Find(webpage.NewsSitemap) != nil {
+		t.Errorf("turned off: got %+v", s)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Document is one finished document: an index, a urlset, or a file beside these. It never changes.
@@ -46,6 +47,11 @@ type Headers struct {
 
 // Section returns the name of the section whose pages the document lists; "": of none, or of all.
 func (d *Document) Section() string { return SectionOf(d.Suffix) }
+
+// isNews reports whether the document is the news sitemap. A section of that name, as there may be without news, has pages.
+func (d *Document) isNews() bool {
+	return d.Suffix == webpage.NewsSitemap && d.Pages == 0 && !d.Index
+}
 
 func (d *Document) setHeaders() {
 	d.Headers = Headers{

@@ -40,6 +40,9 @@ func ParseName(path, stem string, beside webpage.Options) (suffix string, form F
 	}
 	for f, extension := range extensions[:FormFile] {
 		if suffix, found := strings.CutSuffix(rest, extension); found {
+			if beside.News != nil && suffix == webpage.NewsSitemap {
+				return suffix, Form(f), Form(f) != FormText
+			}
 			return suffix, Form(f), suffix == "" || isHash(suffix, shardHash) || SectionOf(suffix) != ""
 		}
 	}

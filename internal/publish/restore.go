@@ -73,7 +73,7 @@ func Restore(
 		}
 		d.setHeaders()
 		switch {
-		case form == FormFile:
+		case form == FormFile, d.isNews():
 			s.Files = append(s.Files, d)
 		case d.Suffix == "":
 			s.Index = d

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Names of removed shards and sections keep working for a while.
@@ -18,10 +20,11 @@ type Snapshot struct {
 	Index   *Document      // the index, or the only urlset
 	Shards  []*Document    // what Index lists, by section and in order of their pages; empty where Index is the only urlset
 	Indexes []*Document    // of the sections that have several shards, by Suffix
-	Files   []*Document    // what is beside the XML, by Suffix
+	Files   []*Document    // what is beside the index and the shards, by Suffix
 	Pages   int            // listed pages
 	Bytes   int64          // of memory, roughly
 	LeftOut map[string]int // pages that did not fit, by reason: [NoRoom], [TooLarge]
+	News    *webpage.News  // what there is to know of the news sitemap; nil: there is none, or the snapshot was restored
 
 	retired []retired // the latest one last
 	names   map[string]*Document

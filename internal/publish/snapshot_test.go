@@ -55,6 +55,27 @@ func TestParseName(t *testing.T) {
 	}
 }
 
+// TestParseNameOfNews: the news sitemap has the forms of a sitemap, save that of a list, where it is turned on.
+func TestParseNameOfNews(t *testing.T) {
+	beside := webpage.Options{News: new(webpage.NewsOptions)}
+	for path, want := range map[string]struct {
+		form Form
+		ok   bool
+	}{
+		"/sitemap-news.xml": {FormXML, true}, "/sitemap-news.xml.gz": {FormGzip, true},
+		"/sitemap-news.txt": {}, "/sitemap-news": {}, "/sitemap-news.html": {}, "/sitemap-News.xml": {}, "/sitemapnews.xml": {}, "/sitemap-news-.xml": {},
+	} {
+		suffix, form, ok := ParseName(path, "/sitemap", beside)
+		if ok != want.ok || ok && (suffix != webpage.NewsSitemap || form != want.form) {
+			t.Errorf("%s: got %q, %d, %t", path, suffix, form, ok)
+		}
+	}
+	// Without news, a section may have this name.
+	if suffix, _, ok := ParseName("/sitemap-news.txt", "/sitemap", webpage.Options{}); !ok || SectionOf(suffix) != "news" {
+		t.Errorf("without news: got %q, %t", suffix, ok)
+	}
+}
+
 // FuzzParseName: a name that is one of a document is made of its parts, and of nothing else.
 func FuzzParseName(f *testing.F) {
 	for _, path := range []string{"/sitemap.xml", "/sitemap-0123456789ab.txt", "/sitemap-blog.xml.gz", "/sitemap-pt-br-0123456789ab.xml", "/sitemap-.xml", "/sitemap.html"} {
@@ -183,7 +204,8 @@ func TestRestore(t *testing.T) {
 		t.Fatal("no names were retired")
 	}
 	for name, s := range map[string]*Snapshot{"one urlset": build(t, numbered(3), nil, Options{}), "shards": many, "retired": fewer,
-		"files": build(t, numbered(3000), nil, Options{Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}})} {
+		"files": build(t, numbered(3000), nil, Options{Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}}),
+		"news":  build(t, withNews(numbered(3000)), nil, newsOptions(testTime))} {
 		meta, g := kept(t, s)
 		documents := slices.Clone(g.Documents()) // in any order
 		documents[0], documents[len(documents)-1] = documents[len(documents)-1], documents[0]

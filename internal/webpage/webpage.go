@@ -1,5 +1,5 @@
 // Package webpage makes what accompanies a sitemap: HTML pages for people, an Atom feed of the pages that changed last,
-// and the stylesheet with which browsers show the XML as a table.
+// a news sitemap, and the stylesheet with which browsers show the XML as a table.
 package webpage
 
 import (
@@ -19,9 +19,10 @@ import (
 
 // How the names of documents end.
 const (
-	HTML       = ".html"
-	Feed       = ".atom"
-	Stylesheet = ".css"
+	HTML        = ".html"
+	Feed        = ".atom"
+	Stylesheet  = ".css"
+	NewsSitemap = "-news" // which has an extension, as sitemaps have
 
 	maxTitle = 200 // characters of a title that are shown
 )
@@ -34,6 +35,8 @@ type Options struct {
 	Feed       bool     // make the feed
 	Hubs       []string // absolute URLs of the feed's WebSub hubs (https://www.w3.org/TR/websub/#discovery)
 	Stylesheet bool     // make the CSS that XML sitemaps refer to
+
+	News *NewsOptions // of the news sitemap; nil: make none
 }
 
 // root is the path of the sitemap's folder.
@@ -44,8 +47,10 @@ func (o Options) host() string { return o.Base[strings.Index(o.Base, "//")+2:] }
 
 // Document is one finished document. It is never changed.
 type Document struct {
-	Name   string // what its URL has after Options.Sitemap: ".html", a hyphen, 32 hexadecimal digits and ".html", ".atom", ".css"
-	Type   string // for Content-Type
+	// Name is what its URL has after Options.Sitemap: ".html", a hyphen, 32 hexadecimal digits and ".html", ".atom", ".css", or
+	// "-news", which is a sitemap in XML.
+	Name   string
+	Type   string // for Content-Type; "": that of a sitemap
 	Policy string // for Content-Security-Policy; "": none is needed
 	ETag   string // without quotes; equal ones of documents of one Name mean equal bodies
 
@@ -63,25 +68,37 @@ func newDocument(name, contentType, policy, template string, content any, body f
 }
 
 // Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
-// order. It holds one document's pages for each folder that the last page is in, of at most 17, and 1,000 for the feed.
+// order. It holds one document's pages for each folder that the last page is in, of at most 17, 1,000 for the feed, and 2,000
+// for the news sitemap.
 type Builder struct {
 	tree
-	latest     latest
-	frontTitle string // title of the page whose path is the sitemap's folder; "": it has none
+	latest latest
+	newest newest
+
+	// Of the page whose path is the sitemap's folder, which comes first; "": it has none.
+	frontTitle, frontLang string
 }
 
 // New returns a Builder that calls emit for each document as soon as it is complete.
 func New(o Options, emit func(Document)) *Builder {
-	return &Builder{tree: tree{Options: o, own: ownDocument, folder: &folder{path: o.root(), name: HTML}, emit: emit}}
+	b := &Builder{tree: tree{Options: o, own: ownDocument, folder: &folder{path: o.root(), name: HTML}, emit: emit}}
+	b.newest.NewsOptions = o.News
+	b.newest.result = News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
+	return b
 }
 
 // Add adds a page, which comes after all others in the order of [page.Compare].
 func (b *Builder) Add(p page.Page) {
 	if p.Path == b.root() {
-		b.frontTitle = strings.Clone(clean(titleOf(p))) // which may be a part of a larger string
+		// Which may be parts of larger strings.
+		b.frontTitle = strings.Clone(clean(titleOf(p)))
+		b.frontLang = strings.Clone(cmp.Or(p.Extensions, new(page.Extensions)).Lang)
 	}
 	if b.Feed {
 		b.latest.add(b.Base, p)
+	}
+	if b.News != nil {
+		b.newest.add(p, b.frontLang)
 	}
 	if b.HTML {
 		b.addPage(p)
@@ -101,9 +118,20 @@ func (b *Builder) Finish() {
 		b.document(b.folder)
 	}
 	b.feed()
+	if b.News != nil {
+		b.news()
+	}
 	if b.Stylesheet {
 		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet, nil, func() []byte { return []byte(stylesheet) }))
 	}
+}
+
+// InNews returns what there is to know of the news sitemap, once the documents are finished; nil: there is none.
+func (b *Builder) InNews() *News {
+	if b.News == nil {
+		return nil
+	}
+	return &b.newest.result
 }
 
 // titleOf is the title of a page; "": its path stands for it.
