@@ -173,7 +173,7 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	if !ok {
 		return false
 	}
-	f := fetched{resp: resp, base: r.p.Base, batch: r.batch, now: begun, confirmed: r.p.Confirmed, isLast: r.c.o.Once}
+	f := fetched{resp: resp, base: r.p.Base, scope: r.p.Scope, batch: r.batch, now: begun, confirmed: r.p.Confirmed, isLast: r.c.o.Once}
 	if resp != nil && resp.Status == http.StatusNotModified && header == nil {
 		f.resp = nil // a 304 to a request without conditions says nothing
 	}

@@ -83,6 +83,26 @@ func TestTexts(t *testing.T) {
 	})
 }
 
+// TestLanguageOfFrontPage: of pages that are no articles, only the front page's language is kept.
+func TestLanguageOfFrontPage(t *testing.T) {
+	const body = "<html lang=de><title>t</title>"
+	synctest.Test(t, func(t *testing.T) {
+		site := &static{pages: map[string]string{"/in/": body, "/in/a": body}}
+		c := New(Options{Own: true, Fetcher: site})
+		p := with(func(p *Policy) { p.Scope, p.Extract.Articles = "/in/", true })
+		gen := crawlAll(t, c, empty(t), p, page.Page{Path: "/in/"}, page.Page{Path: "/in/a"}).Generation
+		got := describe(t, gen, func(rec *store.Record) string {
+			if rec.Article == nil {
+				return rec.Path
+			}
+			return fmt.Sprintf("%s %+v", rec.Path, *rec.Article)
+		})
+		if want := "/in/ {Published:0 PublishedDay:false Headline: Lang:de} /in/a"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
 // headed is a site with one more header field, which its 304s may leave out.
 type headed struct {
 	validated

@@ -25,6 +25,7 @@ type fetched struct {
 	meta  htmlmeta.Meta // of one with the status 200
 	soft  bool          // a page that cannot exist has the same text
 	base  string        // Policy.Base
+	scope string        // Policy.Scope
 	batch int64
 	now   int64
 
@@ -128,7 +129,8 @@ func learn(rec, before *store.Record, f *fetched, isHTML bool) outcome {
 	rec.Title = m.Title
 	rec.Description = m.Description
 	rec.Markdown = onSite(f.base, rec.Path, m.Markdown)
-	if m.Published != 0 {
+	// The language of the front page is that of articles which declare none.
+	if m.Published != 0 || m.Lang != "" && rec.Path == f.scope {
 		rec.Article = &store.Article{
 			Published:    m.Published,
 			PublishedDay: m.PublishedDay,

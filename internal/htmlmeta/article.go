@@ -44,6 +44,7 @@ var articleTypes = map[string]bool{
 
 // readArticle decides what is known of the page as an article.
 func (p *Parser) readArticle() {
+	p.meta.Lang = cmp.Or(p.langs[:]...)
 	for _, t := range p.articles {
 		isKept := (len(p.articles) == 1 || p.isSelf(t)) && p.published.declare(ofThing, t.date, p.now)
 		if isKept {
@@ -59,7 +60,6 @@ func (p *Parser) readArticle() {
 	p.meta.Published = p.published.unix
 	p.meta.PublishedDay = p.published.day
 	p.meta.Headline = cmp.Or(p.meta.Headline, p.shared.title)
-	p.meta.Lang = cmp.Or(p.langs[:]...)
 }
 
 // readLang reads the attributes of an <html>.

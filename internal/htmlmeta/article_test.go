@@ -116,7 +116,7 @@ func TestLang(t *testing.T) {
 		{published, "de, en", ""},
 		{published, "", ""},
 		{`<html lang=english>` + meta("de en") + published, "deutsch", ""},
-		{`<html lang="de"><p lang=fr>` + meta("it"), "", ""}, // no article
+		{`<html lang="de"><p lang=fr>` + meta("it"), "", "de"}, // of any page, as the front page may have none of its own
 		{published + `<template><html lang=de></template><svg lang=fr></svg><p lang=it>`, "", ""},
 	} {
 		if got := readWith(test.body, "Content-Language", test.header).Lang; got != test.want {

@@ -134,7 +134,7 @@ func checkBounds(t *testing.T, m Meta) {
 	if m.PublishedDay && m.Published == 0 || m.Published > now.Unix()+24*3600 {
 		t.Fatalf("date of publication: %d", m.Published)
 	}
-	if m.Published == 0 && (m.Headline != "" || m.Lang != "") || m.Lang != onlyLanguage(m.Lang) {
+	if m.Published == 0 && m.Headline != "" || m.Lang != onlyLanguage(m.Lang) {
 		t.Fatalf("published %d, headline %q, language %q", m.Published, m.Headline, m.Lang)
 	}
 	seen := map[string]bool{}

@@ -79,8 +79,9 @@ type Meta struct {
 
 	// Published is when the page was published, as it declares itself, in Unix seconds; 0: it does not. PublishedDay says
 	// that only the day is known. The date may be up to a day ahead. Headline is what an article that was published is called,
-	// without the name of the site that a Title has, and Lang its language, as in BCP 47, such as "de" or "pt-BR"; "": neither is
-	// declared, or there is no Published. All of them only with Options.Articles.
+	// mostly without the name of the site that a Title has; "": that is not declared, or there is no Published. Lang is the
+	// language of the page, as in BCP 47, such as "de" or "pt-BR"; "": it is not declared. All of them only with
+	// Options.Articles.
 	Published      int64
 	PublishedDay   bool
 	Headline, Lang string

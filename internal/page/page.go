@@ -101,7 +101,7 @@ type Extensions struct {
 	// Published is when the page says that it was published, in Unix seconds (UTC), up to a day after it was read.
 	// PublishedDay says that only the day is known, of which Published is the midnight in UTC. 0: it is no article, or that was
 	// not collected. Headline is what the article is called, on one line of at most 200 characters; "": its Title has to do.
-	// Lang is its language, as in BCP 47, such as "de" or "pt-BR"; "": not known.
+	// Lang is its language, or that of the front page, as in BCP 47, such as "de" or "pt-BR"; "": not known.
 	Published      int64
 	PublishedDay   bool
 	Headline, Lang string

@@ -126,8 +126,8 @@ type Record struct {
 	Description string `cbor:"46,keyasint,omitempty"`
 	Markdown    string `cbor:"47,keyasint,omitempty"`
 
-	// Article is what the page declares as an article that was published, which is never changed. It is kept only if there
-	// is a news sitemap; nil: the page is none.
+	// Article is what the page declares as an article that was published, which is never changed; of the front page, at least
+	// its language. It is kept only if there is a news sitemap; nil: the page is none.
 	Article *Article `cbor:"48,keyasint,omitempty"`
 }
 
