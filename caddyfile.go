@@ -85,6 +85,7 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "robots_txt", Usage: "on|off", To: &h.RobotsTxt},
 		{Name: "feed", To: &h.Feed},
 		{Name: "html", To: &h.HTML},
+		{Name: "news", Usage: newsUsage, To: h.unmarshalNews},
 		{Name: "stylesheet", Usage: "on|off", To: &h.Stylesheet},
 		{Name: "schema", Usage: "0.9|0.84", To: &h.Schema},
 		{Name: "exclude", Usage: "<path-pattern...>", To: &h.Exclude},

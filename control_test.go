@@ -50,6 +50,10 @@ func TestIsCurrent(t *testing.T) {
 		"dates are to be decided, but not yet":        {func(p *publication) { p.history.Partial = true }, true, true},
 		"dates are due":                               {func(p *publication) { p.history.DatesDue = batch }, false, false},
 		"dates are due later":                         {func(p *publication) { p.history.DatesDue = batch.Add(1) }, false, true},
+		"news begin":                                  {func(p *publication) { p.history.News.From = batch }, false, true},
+		"news of later":                               {func(p *publication) { p.history.News.From = batch.Add(1) }, false, false},
+		"news until later":                            {func(p *publication) { p.history.News.Until = batch.Add(1) }, true, true},
+		"news are old":                                {func(p *publication) { p.history.News.Until = batch }, false, false},
 		"it is not known from which it was selected":  {func(p *publication) { p.generation = nil }, false, false},
 		"a source cannot be read, as the time before": {func(p *publication) { p.history.Unread = map[int]string{0: "files"} }, false, true},
 	} {

@@ -110,6 +110,17 @@ func TestDue(t *testing.T) {
 		{"dates are due, of a costly refresh", time.Second, prospects{serves: true, cost: 2 * time.Second, datesDue: at(30 * time.Second)}, 40 * time.Second},
 		{"dates are due, and it failed", time.Second, prospects{serves: true, failed: true, datesDue: at(30 * time.Second)}, time.Minute},
 
+		{"news are due", time.Second, prospects{serves: true, newsDue: at(30 * time.Second)}, 30 * time.Second},
+		{"news are due at once", time.Second, prospects{serves: true, newsDue: at(0)}, time.Second + soon},
+		{"news are due later", time.Second, prospects{serves: true, newsDue: at(time.Hour)}, time.Minute},
+		{"news are due before dates", time.Second, prospects{serves: true, datesDue: at(40 * time.Second), newsDue: at(30 * time.Second)}, 30 * time.Second},
+		{"news are due after dates", time.Second, prospects{serves: true, datesDue: at(20 * time.Second), newsDue: at(30 * time.Second)}, 20 * time.Second},
+		{"news are due, and every change is told", time.Second, prospects{serves: true, changes: areTold, newsDue: at(10 * time.Minute)}, 10 * time.Minute},
+		{"news are due, and the interval is given", time.Second, prospects{serves: true, isGiven: true, newsDue: at(30 * time.Second)}, 30 * time.Second},
+		{"news are due, of a costly refresh", time.Second, prospects{serves: true, cost: 2 * time.Second, newsDue: at(30 * time.Second)}, 40 * time.Second},
+		{"news are due, and it failed", time.Second, prospects{serves: true, newsDue: at(30 * time.Second), failed: true}, time.Minute},
+		{"news are due, and another process refreshes it", time.Second, prospects{serves: true, newsDue: at(30 * time.Second), shared: true, sharedDue: at(time.Hour)}, time.Hour},
+
 		{"planned", time.Second, prospects{serves: true, planned: at(time.Second + 59*time.Second)}, time.Minute},
 		{"planned, and a file has changed", time.Second, prospects{serves: true, isChanged: true, planned: at(time.Minute)}, time.Second},
 		{"planned, and past", time.Hour, prospects{serves: true, planned: at(time.Minute)}, time.Minute},
@@ -205,6 +216,8 @@ var occasions = []occasion{
 		}},
 	{"dates are due", func(p *prospects) bool { return hasEnded(p) && !p.datesDue.IsZero() },
 		func(p *prospects) time.Time { return p.after(p.paid(p.datesDue), 200*time.Millisecond) }},
+	{"news are due", func(p *prospects) bool { return hasEnded(p) && !p.newsDue.IsZero() },
+		func(p *prospects) time.Time { return p.after(p.paid(p.newsDue), 200*time.Millisecond) }},
 	{"a file has changed", func(p *prospects) bool { return p.isChanged }, func(p *prospects) time.Time { return p.paid(time.Time{}) }},
 	{"it begins to watch", func(p *prospects) bool { return hasEnded(p) && p.changes == areToldNext },
 		func(p *prospects) time.Time { return p.after(p.now.Add(p.cost), 200*time.Millisecond) }},
@@ -243,6 +256,11 @@ func allProspects() iter.Seq[prospects] {
 						for _, list := range lists {
 							p.nextList = p.now.Add(list)
 							for _, p.datesDue = range []time.Time{{}, p.now.Add(soon - 1), p.now.Add(30 * time.Second), p.now.Add(interval + 1)} {
+								// All combinations of both would take as long again as all others.
+								p.newsDue = time.Time{}
+								if list == soon+1 && !p.datesDue.IsZero() {
+									p.newsDue = p.now.Add(40*time.Second - p.datesDue.Sub(p.now)/2)
+								}
 								if !yield(p) {
 									return
 								}
@@ -340,6 +358,7 @@ func TestProspects(t *testing.T) {
 			want: func(p *prospects) { p.serves = true }},
 		"it serves nothing":  {watches: true, want: func(*prospects) {}},
 		"dates are due":      {out: report.Refresh{DatesDue: begun.Add(time.Second)}, want: func(p *prospects) { p.datesDue = begun.Add(time.Second) }},
+		"news are due":       {out: report.Refresh{NewsSpan: outcome.Span{Until: begun.Add(time.Second)}}, want: func(p *prospects) { p.newsDue = begun.Add(time.Second) }},
 		"nothing is crawled": {out: report.Refresh{Crawled: crawl.Result{Gathered: true}}, want: func(*prospects) {}},
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })

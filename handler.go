@@ -82,6 +82,8 @@ func (w wanted) String() string {
 		return "robots"
 	case w.form == publish.FormFile:
 		return map[string]string{webpage.HTML: "html", webpage.Feed: "feed", webpage.Stylesheet: "stylesheet"}[path.Ext(w.suffix)]
+	case w.suffix == webpage.NewsSitemap:
+		return "news"
 	case publish.IsOfSection(w.suffix):
 		return "section"
 	case w.suffix != "":

@@ -62,7 +62,7 @@ func (s *site) amend(change func(next *publication)) (before, next *publication)
 }
 
 // isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
-// confirmed, no record to be learnt again, and no date to be decided now. goesOn: the refresh goes on.
+// confirmed, no record to be learnt again, no date to be decided now, and the news are those of now. goesOn: the refresh goes on.
 func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool, now time.Time) bool {
 	if p.snapshot == nil || p.selectedBy != selectedBy {
 		return false
@@ -74,6 +74,9 @@ func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, go
 		return false
 	}
 	if due := p.history.DatesDue; !due.IsZero() && !now.Before(due) {
+		return false
+	}
+	if !p.history.News.Holds(now) {
 		return false
 	}
 	return crawl.Same(records, p.generation)
@@ -221,8 +224,14 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 		}
 	}
 	out.DatesDue = r.before.history.DatesDue
+	out.NewsSpan = r.before.history.News
 	if sel.result.IsMade() {
 		out.DatesDue = sel.result.DatesDue
+		out.NewsSpan = outcome.Span{}
+		if sel.snapshot != nil {
+			out.News = sel.snapshot.News
+			out.NewsSpan = newsSpan(sel.snapshot.News)
+		}
 	}
 	switch {
 	case len(out.Merged.Failed) > 0: // they were waited for
@@ -255,6 +264,7 @@ func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 		Partial:  out.Partial,
 		Lost:     r.lost(),
 		DatesDue: out.DatesDue,
+		News:     out.NewsSpan,
 	})
 	next.report = s.reportOf(out, &next)
 	return &next
@@ -278,8 +288,12 @@ func (s *site) tell(ctx context.Context, r *refreshing, before *publication, out
 	next := r.before
 	s.log(out, before, next)
 	s.logProbed(out, next.report)
-	isMissing := s.handler.Feed && next.report.Pages > 0 && next.report.Pending == 0 && next.snapshot.Find(webpage.Feed) == nil
-	s.logger.OnceIf(isMissing, zap.WarnLevel, "feed", "there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
+	isComplete := next.report.Pages > 0 && next.report.Pending == 0
+	isMissing := func(suffix string) bool { return isComplete && next.snapshot.Find(suffix) == nil }
+	s.logger.OnceIf(s.handler.Feed && isMissing(webpage.Feed), zap.WarnLevel, "feed",
+		"there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
+	s.logger.OnceIf(s.handler.News != nil && isMissing(webpage.NewsSitemap), zap.WarnLevel, "news",
+		"there is no news sitemap yet, as no article was published: declare dates of publication in the pages, as by a NewsArticle of JSON-LD")
 }
 
 // fail notes that a refresh failed. What is served stays.

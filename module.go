@@ -120,6 +120,10 @@ type Handler struct {
 	// listed, by folder, with titles, dates and a filter, in documents of 200 kB at most. Default: false.
 	HTML bool `json:"html,omitempty"`
 
+	// Whether a news sitemap is served beside the sitemap, and of which publication. Its path is that of the sitemap with
+	// `-news.xml` in place of `.xml`; robots.txt names it, too. Default: there is none.
+	News *News `json:"news,omitempty"`
+
 	// Whether the XML documents name a CSS stylesheet, with which browsers show them as a table. It is served at the
 	// path of the sitemap with `.css` in place of `.xml`, unless the site has one there itself. Default: true.
 	Stylesheet *bool `json:"stylesheet,omitempty"`
@@ -301,6 +305,7 @@ type settings struct {
 	digest    uint64 // of everything that shapes a snapshot
 
 	excludeUse *patternUse // of exclude
+	newsUse    *patternUse // of the patterns of news; nil: there is no news
 
 	dates       indexing.Mode
 	canonical   bool // canonicals are respected
@@ -410,8 +415,9 @@ func (h *Handler) compile(base string) (err error) {
 		extract: htmlmeta.Options{
 			Alternates:   slices.Contains(h.Extensions, "alternates"),
 			Images:       slices.Contains(h.Extensions, "images"),
-			Titles:       h.Feed || h.HTML,
+			Titles:       h.Feed || h.HTML || h.News != nil,
 			Descriptions: h.Feed,
+			Articles:     h.News != nil,
 		},
 		beside: webpage.Options{
 			HTML:       h.HTML,
@@ -452,6 +458,7 @@ func (h *Handler) compile(base string) (err error) {
 	needsPages := len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"
 	c.Refuse(s.crawl.Off && needsPages,
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
+	h.compileNews(c)
 	h.compileAnnouncements(c)
 	h.checkSources(c)
 	if c.Err != nil {

@@ -57,11 +57,14 @@ func (s *site) respondRobots(w http.ResponseWriter, r *http.Request, next caddyh
 	return nameSitemap(w, r, next, s.namedURLs(snapshot))
 }
 
-// namedURLs are the URLs that robots.txt names: the sitemap, and the feed if there is one.
+// namedURLs are the URLs that robots.txt names: the sitemap, and the feed and the news sitemap if there are any.
 func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 	urls := []string{s.sitemapURL()}
 	if snapshot.Find(webpage.Feed) != nil {
 		urls = append(urls, s.feedURL())
+	}
+	if snapshot.Find(webpage.NewsSitemap) != nil {
+		urls = append(urls, s.newsURL())
 	}
 	return urls
 }

@@ -327,6 +327,7 @@ type prospects struct {
 	hasRefetch bool          // an operator wants pages fetched again, and no crawl has begun with them, as the refresh failed or was left to another process
 	isLeft     bool          // pages are left that were due
 	datesDue   time.Time     // when dates can be decided that wait for the end of a deployment; zero: none does
+	newsDue    time.Time     // when an article becomes news, or is none any more; zero: none does
 	next       time.Time     // when a page is due that cannot wait for the interval, or what is left can be fetched; in the past: it is not known
 	shared     bool          // other processes refresh the site, too:
 	sharedDue  time.Time     // when this one is to,
@@ -393,8 +394,10 @@ func due(p prospects) time.Time {
 	case next > 0: // yet not so soon that refreshing takes more than its share of the time
 		pause = min(pause, max(next, spared))
 	}
-	if !p.failed && !p.datesDue.IsZero() {
-		pause = min(pause, max(p.datesDue.Sub(p.now), soon, spared))
+	for _, at := range []time.Time{p.datesDue, p.newsDue} {
+		if !p.failed && !at.IsZero() {
+			pause = min(pause, max(at.Sub(p.now), soon, spared))
+		}
 	}
 	if p.isChanged {
 		// Nor do the requests of its probe take more than theirs of a rate.
@@ -436,6 +439,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
 		next:     time.Unix(out.Crawled.Next, 0),
 		datesDue: out.DatesDue,
+		newsDue:  out.NewsSpan.Until,
 		changes:  s.awareness(out),
 		absences: s.absences,
 	}

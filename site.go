@@ -172,6 +172,9 @@ func (i *identity) sitemapURL() string { return i.origin + i.docPath("", ".xml")
 // feedURL returns the URL of the feed.
 func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed, "") }
 
+// newsURL returns the URL of the news sitemap.
+func (i *identity) newsURL() string { return i.origin + i.docPath(webpage.NewsSitemap, ".xml") }
+
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {
 	_, ok := i.handler.settings.document(path, i.docPath("", ""))

@@ -243,6 +243,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	beside := set.beside
 	beside.Base = s.origin
 	beside.Sitemap = s.origin + s.docPath("", "")
+	beside.News = set.newsAt(r.batch)
 	o := publish.Options{
 		Options:   beside,
 		Schema:    set.schema,
@@ -382,6 +383,9 @@ func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result, hasBuilt boo
 	// may be meant for another site of the handler.
 	seesAll := s.handler.discoveryOf(r.probed) == nil && s.isOnlySite()
 	set.excludeUse.warn(isComplete, seesAll, warn)
+	if set.newsUse != nil {
+		set.newsUse.warn(isComplete, false, warn) // it sees listed pages only
+	}
 	for _, rule := range set.rules {
 		rule.use.warn(isComplete, false, warn) // a rule sees no page that one before it matches
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Report is what operators see of the last refresh of a site, and of what earlier ones confirmed. It is immutable, and
@@ -35,7 +36,15 @@ type Report struct {
 	Sources   []Source            `json:"sources,omitempty"`
 	LeftOut   map[string]int      `json:"left_out,omitempty"` // pages by reason: most are names of an indexing.Status
 	Examples  map[string][]string `json:"examples,omitempty"` // some of their paths, by reason
+	News      *News               `json:"news,omitempty"`     // nil: there is no news sitemap
 	Warnings  []string            `json:"warnings,omitempty"` // of the sources
+}
+
+// News is what operators see of the news sitemap, as it was when pages were last selected.
+type News struct {
+	Pages    int                 `json:"pages"`              // listed as news
+	LeftOut  map[string]int      `json:"left_out,omitempty"` // listed pages that are no news, by reason; not those that are too old
+	Examples map[string][]string `json:"examples,omitempty"` // some of their paths, by reason
 }
 
 // Source is what one source contributed to the last refresh.
@@ -57,6 +66,7 @@ type Refresh struct {
 	Pages    int           // listed now
 	MaxPages int           // max_urls
 	DatesDue time.Time     // see [outcome.History]
+	NewsSpan outcome.Span  // likewise
 
 	Sources  []string       // the names of the inputs of Merged
 	Warnings []string       // of the sources
@@ -65,6 +75,7 @@ type Refresh struct {
 	Crawled  crawl.Result
 	Selected indexing.Result // its Generation is nil if nothing was selected
 	Snapshot *publish.Snapshot
+	News     *webpage.News // of the pages that were selected; nil: none were, or there is no news sitemap
 }
 
 // Report returns the report of r, given the history after it and the report before, which may be nil. Of a refresh that
@@ -99,6 +110,10 @@ func (r *Refresh) Report(h outcome.History, before *Report) *Report {
 	}
 	if r.Selected.IsMade() {
 		rep.LeftOut, rep.Examples = r.LeftOut()
+		rep.News = nil
+	}
+	if r.News != nil {
+		rep.News = &News{len(r.News.Paths), r.News.LeftOut, r.News.Examples}
 	}
 	return rep
 }

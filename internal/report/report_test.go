@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func leftOut(counts map[indexing.Status]int) (r indexing.Result) {
@@ -116,6 +118,30 @@ func TestReports(t *testing.T) {
 		}
 		if !found || step.line == "" && logs.FilterLevelExact(zap.InfoLevel).Len() < logs.Len() {
 			t.Errorf("%s: got the lines %v, want %q", step.what, logs.All(), step.line)
+		}
+	}
+}
+
+// TestNews: what is known of the news sitemap stays until pages are selected again.
+func TestNews(t *testing.T) {
+	published := outcome.Outcome{Result: outcome.Published}
+	left := map[string]int{"no language": 2}
+	examples := map[string][]string{"no language": {"/a", "/b"}}
+	news := &webpage.News{Paths: []string{"/c", "/d", "/e"}, LeftOut: left, Examples: examples}
+	known := &News{Pages: 3, LeftOut: left, Examples: examples}
+	var last *Report
+	for i, step := range []struct {
+		refresh Refresh
+		want    *News
+	}{
+		{Refresh{Outcome: published, Selected: leftOut(nil), News: news}, known},
+		{Refresh{Outcome: published}, known},
+		{Refresh{Outcome: outcome.Fail(errors.New("gone"))}, known},
+		{Refresh{Outcome: published, Selected: leftOut(nil)}, nil},
+	} {
+		last = step.refresh.Report(outcome.History{}, last)
+		if !reflect.DeepEqual(last.News, step.want) {
+			t.Errorf("step %d: got %+v, want %+v", i, last.News, step.want)
 		}
 	}
 }
