@@ -327,6 +327,10 @@ func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh)
 		First:    mayBeFirst && out.Selected.Before == 0,
 		Changes:  out.Selected.Changes,
 		Sitemap:  out.Snapshot != nil && (served == nil || !served.EqualXML(out.Snapshot)),
+		Selected: out.Selected.IsMade(),
+	}
+	if out.News != nil {
+		u.News = out.News.Paths
 	}
 	if !before.history.Lost.IsZero() || r.crawled.Lost {
 		u.Changes.Added = indexing.List[indexing.Change]{} // what is fetched again was listed before

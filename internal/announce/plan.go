@@ -52,7 +52,8 @@ func (q *Queue) planQueued(t *target, now time.Time) plan {
 	daily := cmp.Or(q.config.Daily, usualDaily)
 	left := t.Spent.left(daily)
 	hasAdded := len(p.added) > 0
-	p.added = p.added.newest(min(room, left.all))
+	// News are worth nothing later.
+	p.added = p.added.withLast(q.state.News).newest(min(room, left.all))
 	p.others = p.others.newest(min(room-len(p.added), left.others(len(p.added))))
 	if len(p.added)+len(p.others) == 0 {
 		return plan{waits: ForDay, due: t.Spent.frees(daily, hasAdded)}

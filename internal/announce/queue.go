@@ -30,6 +30,7 @@ type state struct {
 	FreshBy time.Time `json:"fresh_by,omitzero"` // which began then
 	Older   list      `json:"older,omitempty"`   // pages that were added by earlier refreshes, and are not confirmed
 	Hold    time.Time `json:"hold,omitzero"`     // until then, changes wait for added pages to be confirmed
+	News    list      `json:"news,omitempty"`    // pages that are news now: of those that were added, they come first
 	Removed []removal `json:"removed,omitempty"` // pages that may be gone, or were for a moment, in the order in which they were removed
 	Targets []*target `json:"targets,omitempty"`
 }
@@ -99,7 +100,8 @@ func (q *Queue) Key() string {
 	return q.state.Key
 }
 
-// Encode returns the queue as JSON. A path takes its length and 3 bytes, and no list has over 50,000 or 4 MiB of them.
+// Encode returns the queue as JSON. A path takes its length and 3 bytes, and no list has over 50,000 or 4 MiB of them, that of
+// news 1,000.
 func (q *Queue) Encode() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()

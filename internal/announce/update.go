@@ -18,6 +18,8 @@ type Update struct {
 	First         bool             // no page was listed before
 	Changes       indexing.Changes // since the last publication
 	Sitemap, Feed bool             // these documents are others than before
+	Selected      bool             // pages were selected, of which these are news now, the newest first:
+	News          []string
 }
 
 // Update queues what is to be announced: changed pages with a date; added ones, once a later refresh lists them still; pages
@@ -62,8 +64,13 @@ func (q *Queue) updatePages(u *Update) {
 	if !slices.ContainsFunc(s.Targets, func(t *target) bool { return t.Kind == IndexNow }) {
 		s.Fresh = nil
 		s.Older = nil
+		s.News = nil
 		s.Removed = nil
 		return
+	}
+	if u.Selected {
+		s.News = slices.Clone(u.News)
+		slices.Reverse(s.News)
 	}
 	dropped := overflow(&u.Changes)
 	if !s.FreshBy.Equal(u.Begun) {
@@ -163,6 +170,16 @@ func (l *list) add(newer list) (dropped int) {
 	}
 	slices.Reverse(*l)
 	return dropped
+}
+
+// withLast returns the list with those paths that are in another list at its end, in the order of that.
+func (l list) withLast(last list) list {
+	isHere := l.set()
+	moved := slices.Clone(last)
+	moved = slices.DeleteFunc(moved, func(path string) bool { return !isHere[path] })
+	rest := slices.Clone(l)
+	rest.remove(moved)
+	return append(rest, moved...)
 }
 
 // newest returns so many of the newest paths.

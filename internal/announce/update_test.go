@@ -218,6 +218,51 @@ func TestDaily(t *testing.T) {
 	}
 }
 
+// TestNewsFirst: where a day does not allow all added pages, those that are news when they are sent are sent first, the newest
+// before others, also after a restart.
+func TestNewsFirst(t *testing.T) {
+	news := func(paths ...string) Update {
+		u := complete
+		u.Selected = true
+		u.News = paths
+		return u
+	}
+	for name, test := range map[string]struct {
+		updates []Update // after all pages were added
+		want    string   // what is sent on the first day
+	}{
+		"no news":                {[]Update{complete}, "/e /d /c"},
+		"news":                   {[]Update{news("/b", "/a")}, "/b /a /e"},
+		"more news than fit":     {[]Update{news("/c", "/a", "/d", "/b")}, "/c /a /d"},
+		"others are news":        {[]Update{news("/x", "/a")}, "/a /e /d"},
+		"nothing was selected":   {[]Update{news("/a"), complete}, "/a /e /d"},
+		"they are news no more":  {[]Update{news("/a"), news()}, "/e /d /c"},
+		"other pages come later": {[]Update{news("/a"), withAdded(news("/a"), "/f")}, "/a /e /d"},
+	} {
+		c := indexNowOnly
+		c.Daily = 3
+		q := newQueue(t, c)
+		q.Update(withAdded(complete, "/a", "/b", "/c", "/d", "/e"))
+		for i, u := range test.updates {
+			u.Begun = epoch.Add(time.Duration(i) * time.Minute)
+			q.Update(u)
+			q = restart(t, q.Encode(), c)
+		}
+		job, _ := q.Begin(epoch.Add(11 * time.Minute))
+		if job == nil {
+			t.Fatalf("%s: nothing is sent", name)
+		}
+		if got := strings.Join(pathsOf(t, job), " "); got != test.want {
+			t.Errorf("%s: sent %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func withAdded(u Update, paths ...string) Update {
+	u.Changes.Added = same(paths...)
+	return u
+}
+
 // TestBounds: the queue and its stored form stay small whatever changes; the oldest changes are dropped, and counted.
 func TestBounds(t *testing.T) {
 	c := indexNowOnly
