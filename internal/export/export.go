@@ -115,7 +115,7 @@ func (f *Folder) addBefore(escaped string) {
 }
 
 // documentName is how names of documents end after the stem, but for those of sections.
-var documentName = regexp.MustCompile(`^((-[0-9a-f]{12})?\.xml|(-[0-9a-f]{32})?\.html|\.atom|\.css)(\.gz)?$`)
+var documentName = regexp.MustCompile(`^((-[0-9a-f]{12}|-news)?\.xml|(-[0-9a-f]{32})?\.html|\.atom|\.css)(\.gz)?$`)
 
 // mayRemove reports whether a file, whose name ends so after the stem, is removed if a build wrote it. What looks like a
 // section may be the sitemap of another build, unless the index that was there has listed it.
@@ -143,14 +143,29 @@ func (f *Folder) read(name string) ([]byte, fs.FileMode, error) {
 func (f *Folder) path(name string) string { return filepath.Join(f.Out, filepath.FromSlash(name)) }
 
 // generator is near the beginning of documents that package webpage makes.
-var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]`)
+var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<!-- caddy-sitemap -->|<(generator>|meta name="generator" content=")caddy-sitemap[<"]`)
 
-// isOwn reports whether a document, compressed or not, is as a build writes it.
-func isOwn(document []byte) bool {
+// beginning returns the first bytes of a document, compressed or not.
+func beginning(document []byte) []byte {
 	if z, err := gzip.NewReader(bytes.NewReader(document)); err == nil {
 		document, _ = io.ReadAll(io.LimitReader(z, 4<<10))
 	}
-	return sitemapxml.IsOwn(document) || generator.Match(document[:min(len(document), 4<<10)])
+	return document[:min(len(document), 4<<10)]
+}
+
+// isOwn reports whether a document, compressed or not, is as a build writes it.
+func isOwn(document []byte) bool {
+	start := beginning(document)
+	return sitemapxml.IsOwn(start) || generator.Match(start)
+}
+
+// isOwnNamed is isOwn for a document whose name, after the stem, begins so. Others call their news sitemaps as we do, and may
+// write them alike.
+func isOwnNamed(suffix string) func(document []byte) bool {
+	if !strings.HasPrefix(suffix, webpage.NewsSitemap) {
+		return isOwn
+	}
+	return func(document []byte) bool { return generator.Match(beginning(document)) }
 }
 
 // Stage writes the documents of a snapshot aside. With compressed, each is written a second time as .gz. The error
@@ -179,8 +194,9 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		if err := errors.Join(err, xml.Close()); err != nil {
 			return err
 		}
-		if err = f.stage(name, content, isOwn); err == nil && compressed {
-			err = f.stage(name+".gz", d.Gzip, isOwn)
+		own := isOwnNamed(d.Suffix)
+		if err = f.stage(name, content, own); err == nil && compressed {
+			err = f.stage(name+".gz", d.Gzip, own)
 		}
 		if err != nil {
 			return err
@@ -190,11 +206,16 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 }
 
 // StageRobots writes robots.txt aside, which names the sitemap. It replaces one that names
-// it, too, or that lacks only Sitemap lines. A feed that Finish will remove is not named.
+// it, too, or that lacks only Sitemap lines. A feed or a news sitemap that Finish will remove is not named.
 func (f *Folder) StageRobots(content []byte) error {
-	feed := f.stem + webpage.Feed
-	if there, _, _ := f.read(feed); isOwn(there) && !slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), feed) {
-		url := strings.TrimSuffix(f.Sitemap, ".xml") + webpage.Feed
+	for _, suffix := range []string{webpage.Feed, webpage.NewsSitemap + ".xml"} {
+		name := f.stem + suffix
+		isStaged := slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), name)
+		there, _, _ := f.read(name)
+		if isStaged || !isOwnNamed(suffix)(there) {
+			continue
+		}
+		url := strings.TrimSuffix(f.Sitemap, ".xml") + suffix
 		content = regexp.MustCompile(`(?m)^Sitemap: `+regexp.QuoteMeta(url)+`\r?\n`).ReplaceAll(content, nil)
 	}
 	return f.stage(robotsName, content, func(there []byte) bool {
@@ -251,7 +272,7 @@ func (f *Folder) Finish() error {
 		if !ok || !f.mayRemove(suffix) || slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
 			continue
 		}
-		if content, _, _ := f.read(name); isOwn(content) {
+		if content, _, _ := f.read(name); isOwnNamed(suffix)(content) {
 			err = errors.Join(err, f.root.Remove(name))
 			f.Removed = append(f.Removed, name)
 		}

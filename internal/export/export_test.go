@@ -210,6 +210,59 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// TestNewsSitemap builds with and without news. A news sitemap that others wrote stays, although it is one of the same form.
+func TestNewsSitemap(t *testing.T) {
+	dir := t.TempDir()
+	published := time.Unix(1_700_000_000, 0)
+	at := func(now time.Time) *publish.Snapshot {
+		o := publish.Options{Options: webpage.Options{News: &webpage.NewsOptions{Publication: "The Example Times", Now: now}}}
+		o.Base, o.Sitemap = "https://example.com", strings.TrimSuffix(sitemap, ".xml")
+		s, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+			yield(page.Page{Path: "/", Extensions: &page.Extensions{Published: published.Unix(), Title: "t", Lang: "en"}}, nil)
+		}, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	const name = "sitemap-news.xml"
+	for i, step := range []struct {
+		snapshot *publish.Snapshot
+		gzip     bool
+		written  []string
+		removed  []string
+	}{
+		{at(published), true, []string{name, name + ".gz", "sitemap.xml", "sitemap.xml.gz"}, nil},
+		{at(published.Add(48 * time.Hour)), true, []string{name, name + ".gz"}, nil},
+		{at(published.Add(49 * time.Hour)), false, nil, []string{name + ".gz", "sitemap.xml.gz"}},
+		{snapshot(t, 0, 1), false, []string{"sitemap.xml"}, []string{name}},
+	} {
+		got, _, err := build(t, dir, "sitemap.xml", false, step.gzip, step.snapshot)
+		if err != nil || !slices.Equal(got.Written, step.written) || !slices.Equal(got.Removed, step.removed) {
+			t.Errorf("step %d: wrote %q, removed %q, %v", i, got.Written, got.Removed, err)
+		}
+		wantFiles(t, dir, step.snapshot, step.gzip)
+	}
+	foreign := `<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">
+<url><loc>https://example.com/</loc></url>
+</urlset>
+`
+	write(t, dir, name, foreign)
+	if _, _, err := build(t, dir, "sitemap.xml", false, false, at(published)); !errors.Is(err, ErrForeign) {
+		t.Errorf("by others: got %v", err)
+	}
+	s := snapshot(t, 0, 1)
+	if _, _, err := build(t, dir, "sitemap.xml", false, false, s); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, dir, s, false, name)
+	if _, _, err := build(t, dir, "sitemap.xml", true, false, at(published)); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, dir, at(published), false)
+}
+
 // TestBesideXML builds with HTML pages, a feed and a stylesheet, and without.
 func TestBesideXML(t *testing.T) {
 	dir, byHand := t.TempDir(), "sitemap-"+strings.Repeat("0", 32)+".html"
@@ -309,6 +362,29 @@ func TestRobots(t *testing.T) {
 			if there, _ := os.ReadFile(filepath.Join(dir, robotsName)); (string(there) == content) != (test.replaced || force) {
 				t.Errorf("%s: there is %q", name, there)
 			}
+		}
+	}
+}
+
+// TestRobotsNews: robots.txt does not name a news sitemap that is not built any more.
+func TestRobotsNews(t *testing.T) {
+	const line, newsLine = "Sitemap: " + sitemap + "\n", "Sitemap: https://example.com/sitemap-news.xml\n"
+	for content, want := range map[string]string{
+		"<urlset><!-- caddy-sitemap -->": line,
+		"<urlset>":                       line + newsLine, // of others
+	} {
+		dir := t.TempDir()
+		write(t, dir, "sitemap-news.xml", content)
+		f, err := Open(dir, "sitemap.xml", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Sitemap = sitemap
+		if err := errors.Join(f.Stage(snapshot(t, 0, 1), false), f.StageRobots([]byte(line+newsLine)), f.Finish(), f.Close()); err != nil {
+			t.Error(err)
+		}
+		if there, _ := os.ReadFile(filepath.Join(dir, robotsName)); string(there) != want {
+			t.Errorf("%s: got %q", content, there)
 		}
 	}
 }

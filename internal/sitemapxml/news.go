@@ -17,6 +17,7 @@ type Article struct {
 
 const (
 	newsNamespace = `" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9`
+	newsRootEnd   = `"><!-- caddy-sitemap -->` + "\n" // by which builds know their file: others use its name, too
 
 	newsOpen, newsLang, newsDate, newsTitle, newsClose = "<news:news><news:publication><news:name>",
 		"</news:name><news:language>",
@@ -32,7 +33,7 @@ var textEscapes = strings.NewReplacer("&", "&amp;", "'", "&apos;", `"`, "&quot;"
 // (https://developers.google.com/search/docs/crawling-indexing/sitemaps/news-sitemap):
 //
 //	<?xml version="1.0" encoding="UTF-8"?>
-//	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">
+//	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"><!-- caddy-sitemap -->
 //	<url><loc>https://example.com/a</loc><news:news><news:publication><news:name>The Example Times</news:name><news:language>en</news:language></news:publication><news:publication_date>2006-01-02T15:04:05Z</news:publication_date><news:title>A title</news:title></news:news></url>
 //	</urlset>
 //
@@ -41,7 +42,7 @@ var textEscapes = strings.NewReplacer("&", "&amp;", "'", "&apos;", `"`, "&quot;"
 func (e Encoder) News(w io.Writer, publication string, articles []Article) (size int64, err error) {
 	b := append([]byte(declaration), e.stylesheet()...)
 	b = append(append(b, urlSetOpen...), Schema09.Namespace()...)
-	b = append(append(b, newsNamespace...), rootEnd...)
+	b = append(append(b, newsNamespace...), newsRootEnd...)
 	name := textEscapes.Replace(publication)
 	for _, a := range articles {
 		b = appendURL(append(b, urlOpen...), e.Base)
