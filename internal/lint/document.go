@@ -49,6 +49,8 @@ type document struct {
 	base      string // of the document's URL, else of its first loc; "": not known yet
 	below     string // the folder of the document's URL; "": any
 	entries   int
+	isOfNews  bool  // it declares the namespace of news
+	news      int   // entries that are news
 	entry     entry // that is being read
 	firstDate string
 	sameDate  int // entries with firstDate
@@ -186,6 +188,7 @@ func (d *document) readXML(b *bufio.Reader, charset string) error {
 				return &docError{"root", "the root element is '" + t.Name.Local + "', not urlset or sitemapindex"}
 			default:
 				depth, root = 1, t.Name
+				d.isOfNews = declaresNews(t)
 				if d.kind = root.Local; root.Space != space09 && root.Space != space084 {
 					d.add(Error, "namespace", "the root element is not in the namespace %s", space09)
 				}
@@ -219,7 +222,7 @@ func (d *document) readXML(b *bufio.Reader, charset string) error {
 	return nil
 }
 
-// entry is a url or sitemap element, with the extensions for languages and images:
+// entry is a url or sitemap element, with the extensions for languages, images and news:
 // https://developers.google.com/search/docs/specialty/international/localized-versions and
 // https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps.
 type entry struct {
@@ -235,6 +238,7 @@ type entry struct {
 	Images []struct {
 		Loc string `xml:"loc"`
 	} `xml:"http://www.google.com/schemas/sitemap-image/1.1 image"`
+	News   []newsElement                `xml:"http://www.google.com/schemas/sitemap-news/0.9 news"`
 	Others []struct{ XMLName xml.Name } `xml:",any"`
 }
 
@@ -281,6 +285,7 @@ func (d *document) element(x *xml.Decoder, root xml.Name, t xml.StartElement) er
 			d.add(Error, "too-many-images", "the page has more than 1,000 images")
 		}
 	}
+	d.checkNews(e.News)
 	for _, other := range e.Others {
 		if err := d.other(root, other.XMLName); err != nil {
 			return err
@@ -352,6 +357,9 @@ func (d *document) checkLoc(loc string) {
 	}
 	if base != d.base || !strings.HasPrefix(path, d.below) {
 		d.add(Error, "loc-outside-scope", "loc is not below %s%s", d.base, d.below)
+	}
+	if d.isOfNews {
+		normal = "news " + normal // it is listed there, and elsewhere
 	}
 	hash := maphash.String(d.seed, normal)
 	if d.kind != index {

@@ -54,6 +54,67 @@ func twice(loc string) string {
 	return set("<url><loc>" + loc + "</loc></url><url><loc>http://a.example/%C3%BC</loc></url>")
 }
 
+// newsSet is a set of pages that are news if they have more than their loc.
+func newsSet(entries string) string {
+	return `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">` + "\n" + entries + "\n</urlset>"
+}
+
+// newsAt is an entry of news that was published on a date.
+func newsAt(path, date string) string {
+	return `<url><loc>http://a.example/` + path + `</loc>` + newsOf("The Example Times", "en", date, "title") + `</url>`
+}
+
+func newsOf(name, language, date, title string) string {
+	return `<news:news><news:publication><news:name>` + name + `</news:name><news:language>` + language +
+		`</news:language></news:publication><news:publication_date>` + date + `</news:publication_date><news:title>` + title + `</news:title></news:news>`
+}
+
+// TestNews checks news sitemaps.
+func TestNews(t *testing.T) {
+	now := time.Now().UTC()
+	ago := func(d time.Duration) string { return now.Add(-d).Format(time.RFC3339) }
+	daysAgo := func(n int) string { return now.AddDate(0, 0, -n).Format(time.DateOnly) }
+	page := func(news string) string { return newsSet(`<url><loc>http://a.example/</loc>` + news + `</url>`) }
+	many := func(n int) string {
+		var entries strings.Builder
+		for i := range n {
+			entries.WriteString(newsAt(fmt.Sprint(i), ago(time.Duration(i)*time.Second)) + "\n")
+		}
+		return newsSet(entries.String())
+	}
+	for name, test := range map[string]struct{ body, want string }{
+		"now":                {newsSet(newsAt("", ago(0))), ""},
+		"nearly old":         {newsSet(newsAt("", ago(47*time.Hour))), ""},
+		"old":                {newsSet(newsAt("", ago(49*time.Hour))), "2 warning news-old"},
+		"today":              {newsSet(newsAt("", daysAgo(0))), ""},
+		"two days ago":       {newsSet(newsAt("", daysAgo(2))), ""},
+		"five days ago":      {newsSet(newsAt("", daysAgo(5))), "2 warning news-old"},
+		"soon":               {newsSet(newsAt("", ago(-50*time.Minute))), ""},
+		"later":              {newsSet(newsAt("", ago(-3*time.Hour))), "2 warning news-future"},
+		"in two days":        {newsSet(newsAt("", daysAgo(-3))), "2 warning news-future"},
+		"without seconds":    {newsSet(newsAt("", now.Format("2006-01-02T15:04")+"+00:00")), ""},
+		"without a zone":     {newsSet(newsAt("", now.Format("2006-01-02T15:04:05"))), "2 error news-date"},
+		"no date":            {newsSet(newsAt("", "in May")), "2 error news-date"},
+		"no news":            {page(""), ""},
+		"a language of zh":   {page(newsOf("n", "zh-cn", ago(0), "t")), ""},
+		"a language":         {page(newsOf("n", "de-AT", ago(0), "t")), "2 error news-language"},
+		"in capitals":        {page(newsOf("n", "EN", ago(0), "t")), "2 error news-language"},
+		"without a name":     {page(newsOf(" ", "en", ago(0), "t")), "2 error missing-element"},
+		"without a language": {page(newsOf("n", "", ago(0), "t")), "2 error missing-element"},
+		"without a date":     {page(newsOf("n", "en", "", "t")), "2 error missing-element"},
+		"without a title":    {page(newsOf("n", "en", ago(0), "")), "2 error missing-element"},
+		"empty":              {page("<news:news/>"), "2 error missing-element"},
+		"twice":              {page(newsOf("n", "en", ago(0), "t") + newsOf("n", "en", ago(0), "t")), "2 error repeated-element"},
+		"a page twice":       {newsSet(newsAt("", ago(0)) + newsAt("", ago(0))), "2 warning duplicate"},
+		"1,000":              {many(1000), ""},
+		"1,001":              {many(1001), "1002 error too-many-news"},
+	} {
+		if got := look(t, test.body); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func indexOf(locs ...string) string {
 	return "<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\n<sitemap><loc>" + strings.Join(locs, "</loc></sitemap>\n<sitemap><loc>") + "</loc></sitemap></sitemapindex>"
 }
