@@ -208,6 +208,28 @@ func TestNewsReport(t *testing.T) {
 	}
 }
 
+// TestNewsAnnounced: the queue of what is announced knows which pages are news, as long as the last selection says so.
+func TestNewsAnnounced(t *testing.T) {
+	b := newsBench(t, nil)
+	b.app.now = func() time.Time { return b.clock }
+	begun := b.clock
+	b.publishes(map[string]time.Time{"/a": begun.Add(-2 * time.Hour), "/b": begun.Add(-time.Hour), "/c": begun.Add(-50 * time.Hour)})
+	s := b.site("named.example")
+	for _, step := range []struct {
+		at   time.Duration
+		want []string
+		made bool
+	}{{0, []string{"/b", "/a"}, true}, {time.Minute, nil, false}, {46*time.Hour + time.Minute, []string{"/b"}, true}, {48 * time.Hour, nil, true}} {
+		b.clock = begun.Add(step.at)
+		before := s.published()
+		out := s.refresh(t.Context(), false)
+		u := s.updateOf(&refreshing{before: before}, before, &out)
+		if u.Selected != step.made || !slices.Equal(u.News, step.want) {
+			t.Errorf("after %s: selected %t, news %q, want %t, %q", step.at, u.Selected, u.News, step.made, step.want)
+		}
+	}
+}
+
 // TestNewsServed: the news sitemap is served as a sitemap in two forms, and requests for it count as such.
 func TestNewsServed(t *testing.T) {
 	b := newsBench(t, nil)

@@ -21,6 +21,7 @@ func TestUnusedPatterns(t *testing.T) {
 		slash   = "exclude '/drafts/' matches no page, and there are some below it: write '/drafts/*'"
 		unused  = "exclude '/gone/*' matches no page: correct or remove it"
 		rule    = "rule '/drafts' matches no page, and there are some below it: write '/drafts/*'"
+		news    = "news '/drafts' matches no page, and there are some below it: write '/drafts/*'"
 		refused = "crawl disallow '/drafts/' matches no page, and there are some below it: write '/drafts/*'"
 	)
 	type sources = []input
@@ -28,6 +29,7 @@ func TestUnusedPatterns(t *testing.T) {
 	for name, test := range map[string]struct {
 		exclude  []string
 		rules    []string // all in one rule
+		news     []string
 		disallow []string
 		sources  sources // that discover
 		lists    string
@@ -44,6 +46,8 @@ func TestUnusedPatterns(t *testing.T) {
 		"a beginning of a name":           {exclude: []string{"/drafts/*", "/draft"}, lists: "/ /drafts/a", want: []string{"exclude '/draft' matches no page: correct or remove it"}},
 		"a rule":                          {rules: []string{"/drafts", "/gone/*"}, lists: "/ /drafts/a", want: []string{rule}},
 		"a rule that matches":             {rules: []string{"/drafts/*"}, lists: "/ /drafts/a"},
+		"news":                            {news: []string{"/drafts", "/gone/*"}, lists: "/ /drafts/a", want: []string{news}},
+		"news that match":                 {news: []string{"/drafts/*"}, lists: "/ /drafts/a"},
 		"what links name":                 {exclude: []string{"/drafts", "/gone/*"}, sources: links, lists: "/ /drafts/a", want: []string{drafts}},
 		"what links name, not to request": {disallow: []string{"/drafts/", "/gone/*"}, sources: links, lists: "/ /drafts/a", want: []string{refused}},
 	} {
@@ -52,6 +56,9 @@ func TestUnusedPatterns(t *testing.T) {
 				h.Exclude, h.sources = test.exclude, test.sources
 				if test.rules != nil {
 					h.Rules = []Rule{{Match: test.rules, ChangeFreq: "daily"}}
+				}
+				if test.news != nil {
+					h.News = &News{Publication: "The Example Times", Match: test.news}
 				}
 				if test.disallow != nil {
 					h.Crawl = &Crawl{Disallow: test.disallow}

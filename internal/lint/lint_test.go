@@ -85,7 +85,7 @@ func TestFiles(t *testing.T) {
 		"a list named .gz, in a folder":   {files{"sitemap.TXT.GZ": home}, "", "{d}", "sitemap.TXT.GZ:0 error not-gzip", 1, 0},
 		"HTML named .gz":                  {files{"x.xml.gz": "<!doctype html>"}, "", "{d}/x.xml.gz", "x.xml.gz:0 error html", 1, 0},
 		"gzip not named .gz":              {files{"x.xml": zipped(page)}, "", "{d}/x.xml", "", 1, 0},
-		"news":                            {files{"a.xml": page, "n.xml": newsSet(onePage), "m.xml": newsSet(onePage)}, "", "{d}/a.xml {d}/n.xml {d}/m.xml", "m.xml:2 warning duplicate-elsewhere", 3, 0},
+		"news":                            {files{"a.xml": set(onePage), "n.xml": newsSet(onePage), "m.xml": newsSet(onePage)}, "", "{d}/a.xml {d}/n.xml {d}/m.xml", "m.xml:2 warning duplicate-elsewhere", 3, 0},
 		"duplicates":                      {files{"a.xml": page, "b.xml": page, "i.xml": indexOf(home)}, "", "{d}/a.xml {d}/b.xml {d}/i.xml", "b.xml:2 warning duplicate-elsewhere|i.xml:2 warning document-missing", 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
