@@ -262,3 +262,37 @@ func TestNewsServed(t *testing.T) {
 		t.Errorf("its URL is %s", s.newsURL())
 	}
 }
+
+// TestNewsOfFleet: another node serves the news, knows until when they are right, and is due then if the first one is gone.
+func TestNewsOfFleet(t *testing.T) {
+	folder := t.TempDir()
+	var begun time.Time
+	news := func(b *bench) {
+		b.handler.News = &News{Publication: "The Example Times"}
+		b.handler.RefreshInterval = caddy.Duration(24 * time.Hour)
+		if err := b.handler.compile(""); err != nil {
+			t.Fatal(err)
+		}
+		begun = b.clock
+		b.app.now = func() time.Time { return b.clock }
+		b.publishes(map[string]time.Time{"/a": begun.Add(-47 * time.Hour), "/b": begun.Add(-time.Hour)})
+	}
+	_, first := sharing(t, folder, news)
+	first.run()
+	b, second := sharing(t, folder, news)
+	second.run()
+	got := second.published()
+	if articles, _ := newsIn(t, got.snapshot); articles != "/b/a" || got.history.News != first.published().history.News || got.report.News.Pages != 2 {
+		t.Fatalf("got %s, %+v, %+v", articles, got.history.News, got.report.News)
+	}
+	// Each node that is not the last writer leaves it some time.
+	due := second.schedule.Due()
+	if least := begun.Add(time.Hour); due.Before(least) || due.After(least.Add(time.Hour)) {
+		t.Errorf("it is due %s after the first refresh", due.Sub(begun))
+	}
+	b.clock = due
+	second.run()
+	if articles, _ := newsIn(t, second.published().snapshot); articles != "/b" {
+		t.Errorf("later: got %s", articles)
+	}
+}
