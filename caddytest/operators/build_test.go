@@ -388,16 +388,18 @@ func TestBuildAsServed(t *testing.T) {
 	s := harness.Prepare(t, nil)
 	files := pages(300)
 	files["www/hidden.html"] = harness.Whole(`<meta name="robots" content="noindex">`, "x")
+	published := time.Now().UTC().Format(time.RFC3339)
+	files["www/article.html"] = harness.Whole(`<meta http-equiv=content-language content=en><meta property="article:published_time" content="`+published+`">`, "x")
 	files["www/robots.txt"] = "User-agent: *\nDisallow: /001/\n"
 	write(t, s.Dir, files)
-	const options = "base_url https://example.com\n\t\tshard_urls 50\n\t\tfeed\n\t\thtml\n\t\tlastmod mtime"
+	const options = "base_url https://example.com\n\t\tshard_urls 50\n\t\tfeed\n\t\thtml\n\t\tnews Times\n\t\tlastmod mtime"
 	caddyfile := ":{port} {\n\troot * {dir}/www\n\tsitemap {\n\t\t" + options + "\n\t\trefresh 1s\n\t}\n\tfile_server\n}\n"
 	s.Load(caddyfile)
 	s.WantLeftOut(map[string]int{"noindex": 1, "blocked by robots.txt": 100, "not included": 1})
 	write(t, s.Dir, map[string]string{"Caddyfile": s.Expand(caddyfile)})
 	build(t, s.Dir, "--config", "Caddyfile", "--out", "out", "--gzip")
 	out := filepath.Join(s.Dir, "out")
-	if got := len(locsOf(t, out, example)); got != 200 {
+	if got := len(locsOf(t, out, example)); got != 201 {
 		t.Errorf("got %d pages", got)
 	}
 	all := names(t, out)
@@ -409,12 +411,13 @@ func TestBuildAsServed(t *testing.T) {
 			t.Errorf("%s: served is %.300q, built %.300q", name, r.Text, read(t, out, name))
 		}
 	}
-	for _, name := range []string{"sitemap.atom", "sitemap.css", "sitemap.html", "sitemap.html.gz"} {
+	for _, name := range []string{"sitemap.atom", "sitemap.css", "sitemap.html", "sitemap.html.gz", "sitemap-news.xml", "sitemap-news.xml.gz"} {
 		if !slices.Contains(all, name) {
 			t.Errorf("got %q, without %s", all, name)
 		}
 	}
-	if r := s.Get(harness.Local + "/robots.txt"); !strings.Contains(r.Text, "/sitemap.atom\n") {
+	r := s.Get(harness.Local + "/robots.txt")
+	if !strings.Contains(r.Text, "/sitemap.atom\n") || !strings.Contains(r.Text, "/sitemap-news.xml\n") {
 		t.Errorf("got robots.txt %q", r.Text)
 	}
 }
