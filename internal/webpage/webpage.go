@@ -82,8 +82,10 @@ type Builder struct {
 // New returns a Builder that calls emit for each document as soon as it is complete.
 func New(o Options, emit func(Document)) *Builder {
 	b := &Builder{tree: tree{Options: o, own: ownDocument, folder: &folder{path: o.root(), name: HTML}, emit: emit}}
-	b.newest.NewsOptions = o.News
-	b.newest.result = News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
+	if o.News != nil {
+		b.newest.NewsOptions = o.News
+		b.newest.result = News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
+	}
 	return b
 }
 
