@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -55,8 +56,7 @@ func (h *Handler) unmarshalNews(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// compileNews checks the option 'news'. Once there are sections, one of the name "news" would have the same URL: it is to be
-// refused here.
+// compileNews checks the option 'news'.
 func (h *Handler) compileNews(c *option.Checker) {
 	if h.News == nil {
 		return
@@ -72,6 +72,8 @@ func (h *Handler) compileNews(c *option.Checker) {
 	c.Refuse(len(name) > maxPublication || !utf8.ValidString(name), "news '%.50s': the name of a publication has at most %d bytes, in UTF-8", name, maxPublication)
 	c.Refuse(strings.Contains(name, "{"), "news '%s': placeholders are not replaced", name)
 	c.Refuse(s.crawl.Off, "crawl is off: news needs fetched pages: remove 'crawl off', or news")
+	isNews := func(section Section) bool { return "-"+section.Name == webpage.NewsSitemap }
+	c.Refuse(slices.ContainsFunc(h.Sections, isNews), "section 'news' would have the URL of the news sitemap: give it another name, or remove news")
 	c.Refuse(s.schema == sitemapxml.Schema084, "schema 0.84 has no news: remove 'schema 0.84', or news")
 	match := compilePatterns(c, "news", h.News.Match)
 	use := newPatternUse("news", match)
