@@ -57,6 +57,7 @@ type Policy struct {
 	MaxPaths int           // the most pages that no source names, and as many more beyond Depth; 0: 100,000
 
 	IgnoreCanonicals bool // canonicals count neither as links nor for the index status
+	CountLinkers     bool // records have how many pages link to theirs
 	Extract          htmlmeta.Options
 
 	// Front is the response to a request for the front page that was made just now: no other one is made. nil: none was.
@@ -80,6 +81,9 @@ type Policy struct {
 
 // discovers reports whether links make records.
 func (p *Policy) discovers() bool { return p.Links || p.Discover }
+
+// wantsImages reports whether pages are fetched that others show as images, or name as their versions in Markdown.
+func (p *Policy) wantsImages() bool { return p.Extract.Images || p.Extract.Markdown }
 
 // expire is Expire in seconds.
 func (p *Policy) expire() int64 { return int64(p.Expire / time.Second) }
@@ -230,7 +234,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	}
 	// Two crawls within a second are two batches: what the first one found may be dated while the second goes on.
 	c.batch = max(p.Batch, c.batch+1)
-	return &Run{
+	r := &Run{
 		c:     c,
 		p:     p,
 		cands: cands,
@@ -238,6 +242,10 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 		front: newFrontPage(&p),
 		links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
 	}
+	if p.CountLinkers {
+		r.links.linkers = make(map[uint64]tally)
+	}
+	return r
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
@@ -286,7 +294,7 @@ func (r *Run) begin(gen *store.Generation) {
 	r.resettle = settings != r.p.Settings
 	r.reroute = routes != r.p.Routes
 	r.links.max = r.p.MaxPaths + gen.Len()
-	if r.p.Extract.Images {
+	if r.p.wantsImages() {
 		r.links.max += imagesPerPath * r.p.MaxPaths
 	}
 	r.links.max = max(r.links.max, htmlmeta.MaxLinks) // else a page may have more than there is room for

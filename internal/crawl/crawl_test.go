@@ -528,6 +528,32 @@ func TestImages(t *testing.T) {
 	})
 }
 
+// TestMarkdown: the versions in Markdown that pages of the site name are fetched as images are, where they are wanted.
+func TestMarkdown(t *testing.T) {
+	twin := func(url string) string { return "<link rel=alternate type=text/markdown href=" + url + ">" }
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{pages: map[string]string{
+			"/in/": twin("/in/a.md"), "/in/b": twin("/in/gone.md"), "/in/c": twin("/out/c.md"), "/in/d": twin("//other.example/in/d.md"),
+			"/in/a.md": "image/markdown", "/out/c.md": "image/markdown",
+		}}
+		c := New(Options{Own: true, Fetcher: s})
+		p := with(func(p *Policy) { p.Scope = "/in/" })
+		pages := named("/in/", "/in/b", "/in/c", "/in/d")
+		const without = "/in/ 200 false /in/b 200 false /in/c 200 false /in/d 200 false"
+		const wanted = "/in/ 200 false /in/a.md 200 true /in/b 200 false /in/c 200 false /in/d 200 false /in/gone.md 404 true"
+		gen := crawlAll(t, c, empty(t), p, pages...).Generation
+		if got := statuses(t, gen); got != without {
+			t.Errorf("got %s, want %s", got, without)
+		}
+		p.Extract.Markdown = true
+		p.Routes = 1
+		gen = crawlAll(t, c, gen, p, pages...).Generation
+		if got := statuses(t, gen); got != wanted {
+			t.Errorf("got %s, want %s", got, wanted)
+		}
+	})
+}
+
 var htmlHeader = http.Header{"Content-Type": {"text/html"}}
 
 func empty(tb testing.TB) *store.Generation {

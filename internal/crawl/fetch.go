@@ -365,6 +365,9 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 			w.link(image, path)
 		}
 	}
+	if strings.HasPrefix(rec.Markdown, "/") {
+		w.link(image, rec.Markdown) // it is shown in place of the page, and is to be requested as images are
+	}
 }
 
 // followKept follows the links of a hub or a front page, and keeps them; known are those before. They are fetched so often that

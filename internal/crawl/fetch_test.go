@@ -74,7 +74,13 @@ func TestTexts(t *testing.T) {
 				p.Expire = 90 * 365 * 24 * time.Hour
 			})
 			gen = crawlAll(t, c, gen, p, page.Page{Path: "/"}).Generation
-			got := describe(t, gen, texts)
+			got := describe(t, gen, func(rec *store.Record) string {
+				if rec.Path != "/" {
+					return "" // the version in Markdown
+				}
+				return texts(rec)
+			})
+			site.order = slices.DeleteFunc(site.order, func(path string) bool { return path != "/" })
 			if got != test.want || len(site.order) != i+1 || site.notModified != min(i/2, 1) {
 				t.Errorf("crawl %d: got %s after %d fetches, %d not modified, want %q", i, got, len(site.order), site.notModified, test.want)
 			}

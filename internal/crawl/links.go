@@ -30,6 +30,7 @@ type link struct {
 	spelled string
 
 	finder string // the page that has the link
+	of     uint64 // of a link to an alias: the key of the link to the path itself
 	isNews bool   // that page was fetched before, so it has a link that is new if its target is
 }
 
@@ -53,6 +54,7 @@ type links struct {
 
 	mu        sync.Mutex
 	seen      map[uint64]uint8 // the least depth at which a target was found; not of all, if they are too many
+	linkers   map[uint64]tally // of the targets; nil: they are not counted
 	found     []link           // since the last round
 	unmatched []string         // paths found before that and not known to be pages
 	seeds     int
@@ -65,7 +67,8 @@ func (l *links) add(n link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	least, known := l.seen[key]
-	if known && least <= n.depth {
+	hasMore := l.count(key, &n)
+	if known && least <= n.depth && !hasMore {
 		return
 	}
 	isSeed := n.flags&store.Seed != 0
@@ -79,14 +82,52 @@ func (l *links) add(n link) {
 	if len(l.seen) >= l.max {
 		// There may be no end of targets: what is forgotten is merged again. Else no page found from now on would come.
 		clear(l.seen)
+		clear(l.linkers)
+		known = false
 	}
 	if isSeed {
 		l.seeds++
 	}
-	l.seen[key] = n.depth
+	if !known || n.depth < least {
+		l.seen[key] = n.depth
+	}
 	n.path = strings.Clone(n.path) // it may be part of a page's body
 	n.spelled = strings.Clone(n.spelled)
 	l.found = append(l.found, n)
+}
+
+// tally is which pages were seen that link to a target.
+type tally struct {
+	pages store.Linkers
+	told  uint8 // magnitude when the target was found last
+}
+
+// count counts the page that has a link, and reports whether there are so many more such pages that the target is to be found
+// again, for its record to have them: when they have doubled, roughly. So that happens only a few times for each target.
+func (l *links) count(key uint64, n *link) (hasMore bool) {
+	if l.linkers == nil || n.flags != 0 { // images and canonicals are no links that people follow
+		return false
+	}
+	last, known := l.linkers[key]
+	if !known && len(l.linkers) >= l.max {
+		return false
+	}
+	next := last
+	next.pages = last.pages.With(xxhash.Sum64String(n.finder))
+	if known && next.pages == last.pages {
+		return false // nearly always
+	}
+	next.told = max(last.told, next.pages.Magnitude())
+	l.linkers[key] = next
+	return next.told > last.told
+}
+
+// linkersOf returns the pages that were seen to link to the target of a link.
+func (l *links) linkersOf(n *link) store.Linkers {
+	if n.isAlias {
+		return l.linkers[n.of].pages
+	}
+	return l.linkers[n.key()].pages
 }
 
 // endings are what is often left out of a page's URL, or added to it.
@@ -99,9 +140,10 @@ func (l *links) take() []link {
 	l.found = nil
 	n := min(len(l.unmatched), maxAliases)
 	for _, path := range l.unmatched[:n] {
-		found = appendAliases(found, path)
+		target := link{path: path}
+		found = appendAliases(found, path, target.key())
 		if bare := page.Bare(path); bare != path {
-			found = appendAliases(found, bare)
+			found = appendAliases(found, bare, target.key())
 		}
 	}
 	l.unmatched = l.unmatched[n:]
@@ -109,14 +151,14 @@ func (l *links) take() []link {
 	return found
 }
 
-// appendAliases appends links to the aliases of a path.
-func appendAliases(found []link, path string) []link {
+// appendAliases appends links to the aliases of a path; key is that of a link to the path which was found.
+func appendAliases(found []link, path string, key uint64) []link {
 	at := strings.IndexByte(path+"?", '?')
 	i := slices.IndexFunc(endings, func(ending string) bool { return strings.HasSuffix(path[:at], ending) })
 	name := strings.TrimSuffix(path[:at], endings[i])
 	for _, ending := range endings {
 		if alias := name + ending + path[at:]; strings.HasPrefix(alias, "/") {
-			found = append(found, link{path: alias, isAlias: true})
+			found = append(found, link{path: alias, isAlias: true, of: key})
 		}
 	}
 	return found

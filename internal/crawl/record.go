@@ -411,7 +411,7 @@ func (r *Run) wanted(rec *store.Record) bool {
 		return false
 	case rec.Flags&store.Named != 0:
 		return true
-	case rec.Flags&store.Image != 0 && r.p.Extract.Images:
+	case rec.Flags&store.Image != 0 && r.p.wantsImages():
 		return true // visitors of the page request it as well
 	case rec.Flags&store.Disallowed != 0:
 		return false

@@ -129,6 +129,9 @@ type Record struct {
 	// Article is what the page declares as an article that was published, which is never changed; of the front page, at least
 	// its language. It is kept only if there is a news sitemap; nil: the page is none.
 	Article *Article `cbor:"48,keyasint,omitempty"`
+
+	// Linkers are the pages that link to this one. They are counted only if a document shows the most linked pages first.
+	Linkers Linkers `cbor:"49,keyasint,omitempty"`
 }
 
 // Steadiness says how far Text and Declared are believed: what differs each time that a page is fetched is noise.
@@ -260,7 +263,7 @@ const (
 	HTML                            // the response was HTML
 	Document                        // and a document: it has a doctype, html, head, body or title
 	NoIndex                         // the page, or its header, asks not to be indexed
-	Image                           // another page shows it as an image
+	Image                           // another page shows it as an image, or names it as its version in Markdown
 	Unreadable                      // the body has an encoding that was not requested
 	SoftNotFound                    // a page that cannot exist has the same text
 	Proxied                         // an upstream responded

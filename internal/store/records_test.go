@@ -49,6 +49,7 @@ func TestRecordSize(t *testing.T) {
 		"none":        {func(*Record) {}, 0},
 		"title":       {func(r *Record) { r.Title = "four" }, 2 + 1 + 4},
 		"description": {func(r *Record) { r.Description = "four" }, 2 + 1 + 4},
+		"linkers":     {func(r *Record) { r.Linkers = 1 << 60 }, 2 + 9},
 		"article":     {func(r *Record) { r.Article = &Article{Published: 1_790_000_000, Lang: "de"} }, 2 + 1 + 1 + 5 + 1 + 1 + 2},
 	} {
 		record := realistic(1)[0]
