@@ -316,9 +316,14 @@ func TestExtensionsAndHints(t *testing.T) {
 
 // TestDeclared: what pages declare is known of those that are listed, if it is wanted.
 func TestDeclared(t *testing.T) {
-	records := recs("/a; /b; /c; /none")
-	for i, markdown := range []string{"/a.md", "https://o.example/b.md", ""} {
+	records := recs("/a; /b; /c; /d; /e; /f; /none; /x.md; /y.md 404; /z.md")
+	for i := range records[7:] {
+		records[7+i].Flags = store.Image
+	}
+	// Of those that return 200, are of another site, return 404, are left out, and were not requested.
+	for i, markdown := range []string{"/x.md", "https://o.example/b.md", "/y.md", "/z.md", "/w.md", ""} {
 		rec := &records[i]
+		rec.Linkers, rec.Depth = store.Linkers(0x11), 2
 		rec.Title, rec.Description, rec.Markdown = "t", "d", markdown
 		rec.Article = &store.Article{Published: 86400, PublishedDay: true, Headline: "h", Lang: "de"}
 	}
@@ -326,17 +331,22 @@ func TestDeclared(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		want func(o *Options)
-		got  [3]page.Extensions
+		got  []page.Extensions
 	}{
-		{"nothing", func(*Options) {}, [3]page.Extensions{}},
-		{"descriptions", func(o *Options) { o.Descriptions = true }, [3]page.Extensions{{Description: "d"}, {Description: "d"}, {Description: "d"}}},
-		{"Markdown", func(o *Options) { o.Markdown = true }, [3]page.Extensions{{Markdown: origin + "/a.md"}, {Markdown: "https://o.example/b.md"}, {}}},
-		{"articles", func(o *Options) { o.Articles = true }, [3]page.Extensions{article, article, article}},
+		{"nothing", func(*Options) {}, make([]page.Extensions, 6)},
+		{"descriptions", func(o *Options) { o.Descriptions = true }, slices.Repeat([]page.Extensions{{Description: "d"}}, 6)},
+		{"Markdown", func(o *Options) { o.Markdown = true }, append([]page.Extensions{{Markdown: origin + "/x.md"}}, make([]page.Extensions, 5)...)},
+		{"articles", func(o *Options) { o.Articles = true }, slices.Repeat([]page.Extensions{article}, 6)},
+		{"linkers", func(o *Options) { o.Linkers = true }, slices.Repeat([]page.Extensions{{Linkers: 2, Depth: 2}}, 6)},
 	} {
 		r := rules()
+		r.Filter = func(p *page.Page) string { return strings.Repeat("excluded", strings.Count(p.Path, "/z.md")) }
 		test.want(&r)
 		pages, _ := run(t, generation(t, 9, slices.Clone(records)), r)
-		for i, want := range append(test.got[:], page.Extensions{}) {
+		if len(pages) != len(test.got)+1 {
+			t.Errorf("%s: got %d pages", test.name, len(pages))
+		}
+		for i, want := range append(test.got, page.Extensions{}) {
 			got := pages[i].Extensions
 			if isKnown := !want.IsZero(); (got != nil) != isKnown || isKnown && !reflect.DeepEqual(*got, want) {
 				t.Errorf("%s: %s: got %+v, want %+v", test.name, pages[i].Path, got, want)

@@ -33,6 +33,7 @@ type Options struct {
 
 	// What the extensions of listed pages have: as the options of these names of [htmlmeta.Options].
 	Alternates, Images, Titles, Descriptions, Markdown, Articles bool
+	Linkers                                                      bool // and how they are linked
 
 	Hints    func(p *page.Page)        // sets the operator's changefreq and priority; nil: none
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
@@ -55,7 +56,7 @@ type Selection struct {
 	groups     groups
 	dates      dates
 	alternates alternateSets
-	images     map[uint64]bool // of the site that returned 200, by hash of their paths
+	images     map[uint64]bool // of the site, and versions in Markdown, that returned 200, by hash of their paths
 	result     Result
 }
 
@@ -270,8 +271,12 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	if s.rules.Descriptions {
 		e.Description = rec.Description
 	}
-	if s.rules.Markdown {
-		e.Markdown = s.absolute(rec.Markdown)
+	if s.rules.Markdown && s.isShown(rec.Markdown) {
+		e.Markdown = s.rules.Base + rec.Markdown
+	}
+	if s.rules.Linkers {
+		e.Linkers = rec.Linkers.Magnitude()
+		e.Depth = rec.Depth
 	}
 	if a := rec.Article; s.rules.Articles && a != nil {
 		e.Published = a.Published
@@ -285,12 +290,13 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	return p
 }
 
-// absolute returns the absolute URL of what a record has as a path on the site, or else as an absolute URL; "" as it is.
-func (s *Selection) absolute(ref string) string {
-	if strings.HasPrefix(ref, "/") {
-		return s.rules.Base + ref
+// isShown reports whether a page's version in Markdown may stand for it: it is of the site, has returned 200, and the operator
+// does not exclude it.
+func (s *Selection) isShown(markdown string) bool {
+	if !s.images[hash(markdown)] {
+		return false // nearly always, as there is none
 	}
-	return ref
+	return s.rules.Filter == nil || s.rules.Filter(&page.Page{Path: markdown}) == ""
 }
 
 // isMissing reports whether an image is of the site and has not returned 200.

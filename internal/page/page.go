@@ -94,9 +94,13 @@ type Extensions struct {
 	Images []string
 
 	// What follows is in no entry of a sitemap of pages, like Title. Description is what the page declares as its own, on one
-	// line of at most 200 characters, and Markdown the absolute URL of the version of it in Markdown that it declares; "":
-	// none, or not collected. The URL has not been requested.
+	// line of at most 200 characters, and Markdown the absolute URL of the version of it in Markdown that it declares, which is on
+	// the site and has returned 200; "": none, or not collected.
 	Description, Markdown string
+
+	// Linkers says how many pages link to the page, by magnitude: 0 for none, 1 for one, 2 for two or three, 3 for four to
+	// seven and so on. Depth is the fewest links from a page that a source names. 0: none, or not collected.
+	Linkers, Depth uint8
 
 	// Published is when the page says that it was published, in Unix seconds (UTC), up to a day after it was read.
 	// PublishedDay says that only the day is known, of which Published is the midnight in UTC. 0: it is no article, or that was
@@ -116,7 +120,8 @@ func (e *Extensions) IsZero() bool {
 		return true
 	}
 	isArticle := e.Published != 0 || e.Headline != "" || e.Lang != ""
-	return e.Empty() && e.Title == "" && e.Description == "" && e.Markdown == "" && !isArticle
+	isLinked := e.Linkers != 0 || e.Depth != 0
+	return e.Empty() && e.Title == "" && e.Description == "" && e.Markdown == "" && !isArticle && !isLinked
 }
 
 // Alternate is a version of a page for readers of a language or region.

@@ -1,5 +1,5 @@
 // Package webpage makes what accompanies a sitemap: HTML pages for people, an Atom feed of the pages that changed last,
-// a news sitemap, and the stylesheet with which browsers show the XML as a table.
+// a news sitemap, an llms.txt for language models, and the stylesheet with which browsers show the XML as a table.
 package webpage
 
 import (
@@ -22,7 +22,8 @@ const (
 	HTML        = ".html"
 	Feed        = ".atom"
 	Stylesheet  = ".css"
-	NewsSitemap = "-news" // which has an extension, as sitemaps have
+	NewsSitemap = "-news"     // which has an extension, as sitemaps have
+	LLMs        = "/llms.txt" // the whole name: it lies in the folder of the site, not beside the sitemap
 
 	maxTitle = 200 // characters of a title that are shown
 )
@@ -35,6 +36,7 @@ type Options struct {
 	Feed       bool     // make the feed
 	Hubs       []string // absolute URLs of the feed's WebSub hubs (https://www.w3.org/TR/websub/#discovery)
 	Stylesheet bool     // make the CSS that XML sitemaps refer to
+	LLMs       bool     // make the document for language models
 
 	News *NewsOptions // of the news sitemap; nil: make none
 }
@@ -48,7 +50,7 @@ func (o Options) host() string { return o.Base[strings.Index(o.Base, "//")+2:] }
 // Document is one finished document. It is never changed.
 type Document struct {
 	// Name is what its URL has after Options.Sitemap: ".html", a hyphen, 32 hexadecimal digits and ".html", ".atom", ".css", or
-	// "-news", which is a sitemap in XML.
+	// "-news", which is a sitemap in XML; or LLMs.
 	Name   string
 	Type   string // for Content-Type; "": that of a sitemap
 	Policy string // for Content-Security-Policy; "": none is needed
@@ -68,15 +70,16 @@ func newDocument(name, contentType, policy, template string, content any, body f
 }
 
 // Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
-// order. It holds one document's pages for each folder that the last page is in, of at most 17, 1,000 for the feed, and 2,000
-// for the news sitemap.
+// order. It holds one document's pages for each folder that the last page is in, of at most 17, 1,000 each for the feed and for
+// LLMs, and 2,000 for the news sitemap.
 type Builder struct {
 	tree
 	latest latest
 	newest newest
+	linked linked
 
 	// Of the page whose path is the sitemap's folder, which comes first; "": it has none.
-	frontTitle, frontLang string
+	frontTitle, frontDescription, frontLang string
 }
 
 // New returns a Builder that calls emit for each document as soon as it is complete.
@@ -94,6 +97,7 @@ func (b *Builder) Add(p page.Page) {
 	if p.Path == b.root() {
 		// Which may be parts of larger strings.
 		b.frontTitle = strings.Clone(clean(titleOf(p)))
+		b.frontDescription = strings.Clone(clean(descriptionOf(p)))
 		b.frontLang = strings.Clone(cmp.Or(p.Extensions, new(page.Extensions)).Lang)
 	}
 	if b.Feed {
@@ -101,6 +105,9 @@ func (b *Builder) Add(p page.Page) {
 	}
 	if b.News != nil {
 		b.newest.add(p, b.frontLang)
+	}
+	if b.LLMs {
+		b.linked.add(b.Options, p)
 	}
 	if b.HTML {
 		b.addPage(p)
@@ -123,6 +130,7 @@ func (b *Builder) Finish() {
 	if b.News != nil {
 		b.news()
 	}
+	b.llms()
 	if b.Stylesheet {
 		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet, nil, func() []byte { return []byte(stylesheet) }))
 	}
