@@ -86,6 +86,7 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "feed", To: &h.Feed},
 		{Name: "html", To: &h.HTML},
 		{Name: "news", Usage: newsUsage, To: h.unmarshalNews},
+		{Name: "llms", To: &h.LLMs},
 		{Name: "stylesheet", Usage: "on|off", To: &h.Stylesheet},
 		{Name: "schema", Usage: "0.9|0.84", To: &h.Schema},
 		{Name: "exclude", Usage: "<path-pattern...>", To: &h.Exclude},

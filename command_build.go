@@ -29,6 +29,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func buildCommand() *cobra.Command {
@@ -172,6 +173,7 @@ func (b *build) open(s *site, isAlone bool) (*export.Folder, error) {
 		return nil, err
 	}
 	folder.Sitemap = s.sitemapURL()
+	folder.LLMs = page.Unescape(strings.TrimPrefix(s.docPath(webpage.LLMs, ""), s.prefix+"/"))
 	return folder, nil
 }
 

@@ -81,7 +81,7 @@ func (w wanted) String() string {
 	case w.robots:
 		return "robots"
 	case w.form == publish.FormFile:
-		return map[string]string{webpage.HTML: "html", webpage.Feed: "feed", webpage.Stylesheet: "stylesheet"}[path.Ext(w.suffix)]
+		return fileNames[path.Ext(w.suffix)]
 	case w.suffix == webpage.NewsSitemap:
 		return "news"
 	case publish.IsOfSection(w.suffix):
@@ -90,6 +90,14 @@ func (w wanted) String() string {
 		return "shard"
 	}
 	return "sitemap"
+}
+
+// fileNames are the names in metrics of what is beside the XML, by extension.
+var fileNames = map[string]string{
+	webpage.HTML:           "html",
+	webpage.Feed:           "feed",
+	webpage.Stylesheet:     "stylesheet",
+	path.Ext(webpage.LLMs): "llms",
 }
 
 // match returns the document that a decoded path names. ok is false if it names none.
@@ -101,6 +109,10 @@ func (h *Handler) match(path string) (wanted, bool) {
 	rest, found := strings.CutPrefix(path, h.settings.folder)
 	if found && !ok && rest != path { // nothing strips the prefix of the base URL
 		want, ok = h.settings.document(rest, h.settings.stem)
+	}
+	isLLMs := path == webpage.LLMs || rest == webpage.LLMs && found
+	if isLLMs && h.settings.beside.LLMs {
+		return wanted{suffix: webpage.LLMs, form: publish.FormFile}, true
 	}
 	if !ok && h.IndexNow != nil {
 		want.key = keyOf(rest)
@@ -116,7 +128,8 @@ func (s *settings) document(path, stem string) (want wanted, ok bool) {
 		return wanted{}, false
 	}
 	section := publish.SectionOf(suffix)
-	isFormer := section != "" && !s.sections.has(section)
+	isNews := s.beside.News != nil && suffix == webpage.NewsSitemap // which no section has beside it: see compileNews
+	isFormer := section != "" && !isNews && !s.sections.has(section)
 	return wanted{suffix: suffix, form: form, isFormer: isFormer}, !isFormer
 }
 
@@ -197,7 +210,7 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		return http.StatusServiceUnavailable, unavailable(w, err)
 	}
 	d := snapshot.Find(want.suffix)
-	if !want.isFormOf(d) || want.suffix == webpage.Stylesheet && s.hasOwnStylesheet() {
+	if !want.isFormOf(d) || s.hasOwn(want.suffix) {
 		return http.StatusNotFound, next.ServeHTTP(w, r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -272,11 +285,20 @@ func (o *ownDocumentOnly) Write(body []byte) (int, error) {
 	return o.to.Write(body)
 }
 
-// hasOwnStylesheet reports whether the site had a stylesheet of its own at the path of ours when it was last probed: ours,
-// on by default, gives way.
-func (s *site) hasOwnStylesheet() bool {
+// hasOwn reports whether the site had a document of its own at the path of ours when it was last probed, and ours gives way:
+// a stylesheet, as ours is on by default, and an llms.txt, as whoever wrote one knows more of the site.
+func (s *site) hasOwn(suffix string) bool {
 	probed := s.probed.Load()
-	return probed != nil && probed.stylesheet.exists
+	if probed == nil {
+		return false
+	}
+	switch suffix {
+	case webpage.Stylesheet:
+		return probed.stylesheet.exists
+	case webpage.LLMs:
+		return probed.llms.exists
+	}
+	return false
 }
 
 // unavailable writes the response, or returns Caddy's error, for a site that cannot be served now or

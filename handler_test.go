@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // serve has the handler answer a request, before a handler that says so in a header, and
@@ -386,6 +387,79 @@ func TestStylesheet(t *testing.T) {
 	}
 }
 
+// TestOwnLLMs: what counts as the site's own llms.txt, which is looked up once in a refresh, and served then.
+func TestOwnLLMs(t *testing.T) {
+	responds := func(contentType, body string) func(w http.ResponseWriter) error {
+		return func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", contentType)
+			_, err := io.WriteString(w, body)
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		own   func(w http.ResponseWriter) error // the response behind the sitemap
+		isOwn bool
+	}{
+		"none":       {func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }, false},
+		"text":       {responds("text/plain; charset=utf-8", "its own"), true},
+		"Markdown":   {responds("text/markdown", "its own"), true},
+		"a page":     {responds(contentHTML, "<!doctype html>"), false},
+		"an API":     {responds("application/json", "{}"), false},
+		"an error":   {func(http.ResponseWriter) error { return errors.New("broken") }, false},
+		"of a build": {responds("text/plain", "# Old\n\n> "+strings.Repeat("é", 900)+"\n\n"+webpage.LLMsMark+"\n"), false},
+		"without an end": {func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", "text/plain")
+			for n := 0; ; n++ {
+				if n > 1<<20 {
+					t.Error("it is read to no end")
+					return nil
+				}
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return err
+				}
+			}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(h *Handler) { h.LLMs = true })
+			looks := 0
+			answer := b.pages
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				if r.URL.Path == webpage.LLMs {
+					looks++
+					return test.own(w)
+				}
+				return answer(w, r)
+			}
+			s := b.site("named.example")
+			b.wantPages(s, 1)
+			if looks != 1 || s.hasOwn(webpage.LLMs) != test.isOwn {
+				t.Errorf("%d requests in a refresh, its own: %t, want %t", looks, s.hasOwn(webpage.LLMs), test.isOwn)
+			}
+			if name == "without an end" {
+				return
+			}
+			w := httptest.NewRecorder()
+			_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, webpage.LLMs, nil), b.pages)
+			isOwn := looks == 2
+			if isOwn != test.isOwn || !isOwn && !strings.HasPrefix(w.Body.String(), "# ") {
+				t.Errorf("the site's own is served: %t, want %t; status %d, %.100q", isOwn, test.isOwn, w.Code, w.Body)
+			}
+		})
+	}
+	t.Run("off", func(t *testing.T) {
+		b := newBench(t, nil)
+		answer := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == webpage.LLMs {
+				t.Error("it is looked up")
+			}
+			return answer(w, r)
+		}
+		b.wantPages(b.site("named.example"), 1)
+	})
+}
+
 // TestStylesheetOfUpstream: an upstream is asked for its stylesheet once an hour, and while it fails, what was known stays.
 func TestStylesheetOfUpstream(t *testing.T) {
 	b := newBench(t, nil)
@@ -414,13 +488,13 @@ func TestStylesheetOfUpstream(t *testing.T) {
 		b.clock = b.clock.Add(step.after)
 		status = step.status
 		b.wantPages(s, 1)
-		if looks != step.looks || s.hasOwnStylesheet() != step.exists {
-			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, s.hasOwnStylesheet(), step.looks, step.exists)
+		if looks != step.looks || s.hasOwn(webpage.Stylesheet) != step.exists {
+			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, s.hasOwn(webpage.Stylesheet), step.looks, step.exists)
 		}
 	}
 	answer = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusForbidden, nil) }
 	b.refresh(s)
-	if looks != 5 || !s.hasOwnStylesheet() {
-		t.Errorf("while the site refuses visitors: got %d requests, %t", looks, s.hasOwnStylesheet())
+	if looks != 5 || !s.hasOwn(webpage.Stylesheet) {
+		t.Errorf("while the site refuses visitors: got %d requests, %t", looks, s.hasOwn(webpage.Stylesheet))
 	}
 }

@@ -376,6 +376,7 @@ type storedProbe struct {
 	CanonicalHost string `json:"canonical_host,omitempty"`
 	ByLinks       bool   `json:"by_links,omitempty"`
 	Stylesheet    bool   `json:"stylesheet,omitempty"` // the site has its own
+	LLMs          bool   `json:"llms,omitempty"`       // as well
 	Root          string `json:"root,omitempty"`
 	FS            string `json:"fs,omitempty"`
 	Robots        string `json:"robots,omitempty"` // rules
@@ -390,6 +391,7 @@ func storeProbe(p *probeResult) storedProbe {
 		CanonicalHost: p.canonicalHost,
 		ByLinks:       p.byLinks,
 		Stylesheet:    p.stylesheet.exists,
+		LLMs:          p.llms.exists,
 		Root:          p.root,
 		FS:            p.fs,
 		Robots:        p.robots.rules.String(),
@@ -404,7 +406,8 @@ func (s storedProbe) probe() *probeResult {
 		remedy:        s.Remedy,
 		canonicalHost: s.CanonicalHost,
 		byLinks:       s.ByLinks,
-		stylesheet:    ownStylesheet{exists: s.Stylesheet},
+		stylesheet:    ownFile{exists: s.Stylesheet},
+		llms:          ownFile{exists: s.LLMs},
 	}
 	p.root = s.Root
 	p.fs = s.FS

@@ -124,6 +124,13 @@ type Handler struct {
 	// `-news.xml` in place of `.xml`; robots.txt names it, too. Default: there is none.
 	News *News `json:"news,omitempty"`
 
+	// Whether an [llms.txt] for language models is served in the site's folder, unless the site has one itself: the title and
+	// description of the front page, and the 500 pages to which most others link, by folder, with their titles and
+	// descriptions. It needs fetched pages: crawl must not be off. Default: false.
+	//
+	// [llms.txt]: https://llmstxt.org
+	LLMs bool `json:"llms,omitempty"`
+
 	// Whether the XML documents name a CSS stylesheet, with which browsers show them as a table. It is served at the
 	// path of the sitemap with `.css` in place of `.xml`, unless the site has one there itself. Default: true.
 	Stylesheet *bool `json:"stylesheet,omitempty"`
@@ -415,13 +422,15 @@ func (h *Handler) compile(base string) (err error) {
 		extract: htmlmeta.Options{
 			Alternates:   slices.Contains(h.Extensions, "alternates"),
 			Images:       slices.Contains(h.Extensions, "images"),
-			Titles:       h.Feed || h.HTML || h.News != nil,
-			Descriptions: h.Feed,
+			Titles:       h.Feed || h.HTML || h.News != nil || h.LLMs,
+			Descriptions: h.Feed || h.LLMs,
 			Articles:     h.News != nil,
+			Markdown:     h.LLMs,
 		},
 		beside: webpage.Options{
 			HTML:       h.HTML,
 			Feed:       h.Feed,
+			LLMs:       h.LLMs,
 			Stylesheet: h.Stylesheet == nil || *h.Stylesheet,
 			Hubs:       h.Hubs,
 		},
@@ -459,6 +468,7 @@ func (h *Handler) compile(base string) (err error) {
 	c.Refuse(s.crawl.Off && needsPages,
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
 	h.compileNews(c)
+	c.Refuse(s.crawl.Off && h.LLMs, "crawl is off: llms needs fetched pages: remove 'crawl off', or llms")
 	h.compileAnnouncements(c)
 	h.checkSources(c)
 	if c.Err != nil {

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -39,7 +40,7 @@ type probeResult struct {
 	proxied       bool   // an upstream returns the front page
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
 
-	stylesheet ownStylesheet
+	stylesheet, llms ownFile // at the paths of ours
 
 	robots robotsRules
 	siteFiles
@@ -51,8 +52,8 @@ type probeResult struct {
 	rootAsked time.Time
 }
 
-// ownStylesheet says whether the site has its own stylesheet at the path of ours.
-type ownStylesheet struct {
+// ownFile says whether the site has its own document at the path of one of ours.
+type ownFile struct {
 	exists  bool
 	proxied bool      // an upstream said so
 	at      time.Time // when it did; zero: ask again
@@ -177,8 +178,10 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
 	stylesheet := before.stylesheet
+	llms := before.llms
 	if blocked.reason == "" && !mode.atFront {
 		stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
+		llms = f.lookForLLMs(ctx, before.llms)
 	}
 	isRefused := blocked.reason == reasonRefused || p.seen == nil
 	if isRefused && status >= http.StatusBadRequest {
@@ -192,6 +195,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		proxied:       front != nil && front.Proxied,
 		byLinks:       byLinks,
 		stylesheet:    stylesheet,
+		llms:          llms,
 		robots:        robots,
 		siteFiles:     p.files,
 		entrance:      entrance,
@@ -283,28 +287,54 @@ func (f *siteFetcher) canonicalHost(front *crawl.Response) string {
 	return u.Host
 }
 
-// lookForStylesheet finds out whether the site has its own stylesheet. Its body is not read: it may have no end. An upstream
-// is asked once an hour; while it fails, what was known stays.
-func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownStylesheet) ownStylesheet {
+// lookForStylesheet finds out whether the site has its own stylesheet.
+func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownFile) ownFile {
 	set := &f.handler.settings
 	if !set.beside.Stylesheet {
-		return ownStylesheet{}
+		return ownFile{}
 	}
+	path := f.id.prefix + strings.TrimSuffix(set.path, ".xml") + webpage.Stylesheet
+	return f.lookForOwn(ctx, path, 0, before, func(res *crawl.Response) bool {
+		return strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
+	})
+}
+
+// lookForLLMs finds out whether the site has its own llms.txt. An application may return a page for any path. What a build of
+// this module has written is older than what is served.
+func (f *siteFetcher) lookForLLMs(ctx context.Context, before ownFile) ownFile {
+	if !f.handler.settings.beside.LLMs {
+		return ownFile{}
+	}
+	path := f.internalPath(f.docPath(webpage.LLMs, ""))
+	return f.lookForOwn(ctx, path, peekMark, before, func(res *crawl.Response) bool {
+		contentType := res.Header.Get("Content-Type")
+		isText := strings.HasPrefix(contentType, "text/") && !htmlmeta.IsHTML(contentType)
+		return isText && !bytes.Contains(res.Body, []byte(webpage.LLMsMark))
+	})
+}
+
+const peekMark = 4 << 10 // bytes of a document, among which is the mark of a build
+
+// lookForOwn finds out whether the site has its own document at a path of ours: one with the status 200 that is so. Its body is not
+// read beyond a number of bytes: it may have no end. An upstream is asked once an hour; while it fails, what was known stays.
+func (f *siteFetcher) lookForOwn(
+	ctx context.Context, path string, limit int, before ownFile, isOwn func(*crawl.Response) bool,
+) ownFile {
 	now := f.handler.app.now()
 	if before.proxied && now.Sub(before.at).Abs() < ownInterval {
 		return before
 	}
 	res, err := f.get(ctx, crawl.Request{
-		Path:   f.id.prefix + strings.TrimSuffix(set.path, ".xml") + webpage.Stylesheet,
+		Path:   path,
 		Header: http.Header{"Accept": {acceptAny}},
-		Wants:  func(int, http.Header) bool { return false },
+		Limit:  limit,
+		Wants:  func(int, http.Header) bool { return limit > 0 },
 	}, nil)
 	if err != nil || fails(res.Status) {
 		before.at = time.Time{}
 		return before
 	}
-	isCSS := strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
-	return ownStylesheet{exists: res.Status == http.StatusOK && isCSS, proxied: res.Proxied, at: now}
+	return ownFile{exists: res.Status == http.StatusOK && isOwn(res), proxied: res.Proxied, at: now}
 }
 
 // byLinks decides whether the pages of a site for which no source is written are found by links: an upstream returns its

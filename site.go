@@ -152,6 +152,9 @@ func (h *Handler) names(at address) bool {
 
 // docPath returns the path of a document in URLs, such as /sitemap-0123456789ab.xml.
 func (i *identity) docPath(suffix, extension string) string {
+	if suffix == webpage.LLMs {
+		return cmp.Or(i.handler.settings.prefix, i.id.prefix) + suffix
+	}
 	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
 }
 

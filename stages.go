@@ -70,6 +70,9 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	s.hasWatched = s.hasWatched || r.before.snapshot != nil // see Refresh.watcher
 	r.source.warnOfHidden(ctx)
 	r.source.warnOfShadowed(ctx)
+	if r.probed.llms.exists {
+		r.source.Warn("llms", "the site has an llms.txt of its own, which is served: remove it, or llms")
+	}
 	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index)
 	// A source that yields nothing for so long is left out of this refresh.
 	patience := sourcePatience
@@ -125,6 +128,8 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Settings: s.digest(robots.rules.String(), r.probed.byLinks),
 		Routes:   digestOf(s.fetcher.routes, set.extract),
 		Batch:    r.batch.Unix(),
+
+		CountLinkers: set.beside.LLMs,
 	}
 	if confirmed := r.before.history.Confirmed; !confirmed.IsZero() {
 		p.Confirmed = confirmed.Unix()
@@ -283,6 +288,7 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 		Descriptions: set.extract.Descriptions,
 		Markdown:     set.extract.Markdown,
 		Articles:     set.extract.Articles,
+		Linkers:      set.beside.LLMs,
 		Now:          now,
 		Interval:     max(set.interval, shareOfTime*s.published().cost),
 		Once:         s.app.building != nil,

@@ -76,7 +76,7 @@ func (r *Refresh) watcher(of *SourceFiles) *files.Watcher {
 // watchedNames are the names of files that a refresh looks at, besides those of pages.
 func (s *site) watchedNames() []string {
 	sitemap := path.Base(s.handler.settings.path)
-	names := []string{"robots.txt", sitemap, sitemap + ".gz", strings.TrimSuffix(sitemap, ".xml") + webpage.Stylesheet}
+	names := []string{"robots.txt", sitemap, sitemap + ".gz", strings.TrimSuffix(sitemap, ".xml") + webpage.Stylesheet, path.Base(webpage.LLMs)}
 	if own := s.own.Load(); own != nil {
 		for url := range own.documents {
 			names = append(names, path.Base(url))
@@ -161,7 +161,9 @@ func (s *site) isWatched() bool {
 // hasUpstream reports whether an upstream has responded to a request for a page, or of the probe.
 func (s *site) hasUpstream(out *report.Refresh) bool {
 	probed := s.probed.Load()
-	if probed == nil || probed.proxied || probed.robots.proxied || probed.robots.closed || probed.stylesheet.proxied || !probed.rootAsked.IsZero() {
+	hasAsked := probed == nil || probed.proxied || probed.robots.proxied || probed.robots.closed ||
+		probed.stylesheet.proxied || probed.llms.proxied || !probed.rootAsked.IsZero()
+	if hasAsked {
 		return true
 	}
 	if out.Crawled.Generation == nil { // with crawl off

@@ -73,11 +73,11 @@ func TestRestart(t *testing.T) {
 	script := newScript(t, names...)
 	s := prepare(t, nil)
 	s.writeDated(n+1, pageNumbered)
-	caddyfile := stateIn("{dir}/state", "shard_urls 5\nfeed\nhtml\nscripted "+t.Name())
+	caddyfile := stateIn("{dir}/state", "shard_urls 5\nfeed\nhtml\nllms\nscripted "+t.Name())
 	s.Load(caddyfile)
 	s.Crawled()
 	before := s.served()
-	extra := []string{"/sitemap.txt", "/sitemap.xml.gz", "/robots.txt", "/sitemap.html", "/sitemap.atom", "/sitemap.css"}
+	extra := []string{"/sitemap.txt", "/sitemap.xml.gz", "/robots.txt", "/sitemap.html", "/sitemap.atom", "/sitemap.css", "/llms.txt"}
 	others := make(map[string]harness.Response)
 	for _, name := range extra {
 		others[name] = s.Get(harness.Local + name)

@@ -392,7 +392,7 @@ func TestBuildAsServed(t *testing.T) {
 	files["www/article.html"] = harness.Whole(`<meta http-equiv=content-language content=en><meta property="article:published_time" content="`+published+`">`, "x")
 	files["www/robots.txt"] = "User-agent: *\nDisallow: /001/\n"
 	write(t, s.Dir, files)
-	const options = "base_url https://example.com\n\t\tshard_urls 50\n\t\tfeed\n\t\thtml\n\t\tnews Times\n\t\tlastmod mtime"
+	const options = "base_url https://example.com\n\t\tshard_urls 50\n\t\tfeed\n\t\thtml\n\t\tnews Times\n\t\tllms\n\t\tlastmod mtime"
 	caddyfile := ":{port} {\n\troot * {dir}/www\n\tsitemap {\n\t\t" + options + "\n\t\trefresh 1s\n\t}\n\tfile_server\n}\n"
 	s.Load(caddyfile)
 	s.WantLeftOut(map[string]int{"noindex": 1, "blocked by robots.txt": 100, "not included": 1})
@@ -411,7 +411,7 @@ func TestBuildAsServed(t *testing.T) {
 			t.Errorf("%s: served is %.300q, built %.300q", name, r.Text, read(t, out, name))
 		}
 	}
-	for _, name := range []string{"sitemap.atom", "sitemap.css", "sitemap.html", "sitemap.html.gz", "sitemap-news.xml", "sitemap-news.xml.gz"} {
+	for _, name := range []string{"sitemap.atom", "sitemap.css", "sitemap.html", "sitemap.html.gz", "sitemap-news.xml", "sitemap-news.xml.gz", "llms.txt", "llms.txt.gz"} {
 		if !slices.Contains(all, name) {
 			t.Errorf("got %q, without %s", all, name)
 		}

@@ -82,6 +82,7 @@ http://localhost:{port} {
 		refresh 1h
 		feed
 		html
+		llms
 		section blog /one.html
 		section none /none/*
 		files
@@ -107,7 +108,7 @@ func TestMetrics(t *testing.T) {
 	s.refresh()
 	first := s.Get(harness.Local+"/sitemap.xml", googlebot)
 	s.Get(harness.Local+"/sitemap.xml", googlebot, "If-None-Match: "+first.Header.Get("ETag"))
-	for _, name := range []string{"/robots.txt", "/sitemap.css", "/sitemap.html", "/sitemap.atom"} {
+	for _, name := range []string{"/robots.txt", "/sitemap.css", "/sitemap.html", "/sitemap.atom", "/llms.txt"} {
 		s.Get(harness.Local+name, googlebot)
 	}
 	s.Do(http.MethodDelete, harness.Local+"/sitemap.xml", googlebot)
@@ -141,7 +142,8 @@ func TestMetrics(t *testing.T) {
 		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=stylesheet", "result=served"}},
 		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=html", "result=served"}},
 		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=feed", "result=missing"}}, // no page has a date
-		{7, 7, "requests_total", []string{"crawler=Googlebot"}},
+		{1, 1, "requests_total", []string{"crawler=Googlebot", "document=llms", "result=served"}},
+		{8, 8, "requests_total", []string{"crawler=Googlebot"}},
 		{1e9, 1e10, "last_request_timestamp_seconds", []string{"crawler=Googlebot", "document=sitemap"}},
 		{4, 1000, "fetches_total", []string{"answered_by=server", "result=2xx"}},
 		{3, 3, "log_lines_total", nil},

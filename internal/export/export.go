@@ -44,6 +44,7 @@ var (
 // Folder is a folder that a site's files are written into, by one process at a time. No link in it leads out of it.
 type Folder struct {
 	Site
+	LLMs string `json:"-"` // name of the document for language models, with slashes
 
 	stem     string // name of the index without .xml, with slashes
 	force    bool
@@ -59,7 +60,7 @@ type Folder struct {
 // the index in it, which ends in .xml. With force, files are replaced that others wrote.
 // The error wraps ErrBusy, or says that the folder cannot be made, read or written.
 func Open(dir, index string, force bool) (*Folder, error) {
-	f := &Folder{Site: newSite(dir), stem: strings.TrimSuffix(index, ".xml"), force: force}
+	f := &Folder{Site: newSite(dir), LLMs: path.Base(webpage.LLMs), stem: strings.TrimSuffix(index, ".xml"), force: force}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the output folder: %w", err), f.Close())
 	}
@@ -143,7 +144,7 @@ func (f *Folder) read(name string) ([]byte, fs.FileMode, error) {
 func (f *Folder) path(name string) string { return filepath.Join(f.Out, filepath.FromSlash(name)) }
 
 // generator is near the beginning of documents that package webpage makes.
-var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<!-- caddy-sitemap -->|<(generator>|meta name="generator" content=")caddy-sitemap[<"]`)
+var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<!-- caddy-sitemap -->|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|^# [^\n]*\n(?s:.*)` + webpage.LLMsMark)
 
 // beginning returns the first bytes of a document, compressed or not.
 func beginning(document []byte) []byte {
@@ -162,7 +163,7 @@ func isOwn(document []byte) bool {
 // isOwnNamed is isOwn for a document whose name, after the stem, begins so. Others call their news sitemaps as we do, and may
 // write them alike.
 func isOwnNamed(suffix string) func(document []byte) bool {
-	if !strings.HasPrefix(suffix, webpage.NewsSitemap) {
+	if !strings.HasPrefix(suffix, webpage.NewsSitemap+".") {
 		return isOwn
 	}
 	return func(document []byte) bool { return generator.Match(beginning(document)) }
@@ -179,11 +180,9 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		return fmt.Errorf("writing into %s: %w", f.Out, err)
 	}
 	for _, d := range slices.Concat(s.Files, s.Shards, s.Indexes, []*publish.Document{s.Index}) {
-		name := f.stem + d.Suffix
-		if path.Ext(d.Suffix) == "" {
-			name += ".xml"
-		}
-		if there, _, _ := f.read(name); d.Suffix == webpage.Stylesheet && there != nil && !isOwn(there) {
+		name := f.nameOf(d)
+		givesWay := d.Suffix == webpage.Stylesheet || d.Suffix == webpage.LLMs
+		if there, _, _ := f.read(name); givesWay && there != nil && !isOwn(there) {
 			continue // a site keeps its own, as with a server
 		}
 		xml, err := d.XML()
@@ -203,6 +202,17 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		}
 	}
 	return nil
+}
+
+// nameOf is the name of a document's file.
+func (f *Folder) nameOf(d *publish.Document) string {
+	switch {
+	case d.Suffix == webpage.LLMs:
+		return f.LLMs
+	case path.Ext(d.Suffix) == "":
+		return f.stem + d.Suffix + ".xml"
+	}
+	return f.stem + d.Suffix
 }
 
 // StageRobots writes robots.txt aside, which names the sitemap. It replaces one that names
@@ -266,13 +276,19 @@ func (f *Folder) Finish() error {
 	}
 	folder := path.Dir(f.stem)
 	entries, err := fs.ReadDir(f.root.FS(), folder)
+	names := []string{f.LLMs, f.LLMs + ".gz"}
 	for _, entry := range entries {
 		name := path.Join(folder, entry.Name())
 		suffix, ok := strings.CutPrefix(name, f.stem)
-		if !ok || !f.mayRemove(suffix) || slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
+		if ok && f.mayRemove(suffix) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
 			continue
 		}
-		if content, _, _ := f.read(name); isOwnNamed(suffix)(content) {
+		if content, _, _ := f.read(name); isOwnNamed(strings.TrimPrefix(name, f.stem))(content) {
 			err = errors.Join(err, f.root.Remove(name))
 			f.Removed = append(f.Removed, name)
 		}

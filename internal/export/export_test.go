@@ -75,8 +75,11 @@ func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others 
 	}
 	for _, d := range slices.Concat(s.Shards, s.Indexes, s.Files, []*publish.Document{s.Index}) {
 		name := "sitemap" + d.Suffix
-		if d.Type == "" {
+		switch {
+		case d.Type == "":
 			name += ".xml"
+		case d.Suffix == webpage.LLMs:
+			name = "llms.txt"
 		}
 		xml, err := d.XML()
 		if err != nil {
@@ -267,7 +270,7 @@ func TestNewsSitemap(t *testing.T) {
 func TestBesideXML(t *testing.T) {
 	dir, byHand := t.TempDir(), "sitemap-"+strings.Repeat("0", 32)+".html"
 	write(t, dir, byHand, "<!doctype html><title>caddy-sitemap</title>")
-	all := webpage.Options{HTML: true, Feed: true, Stylesheet: true}
+	all := webpage.Options{HTML: true, Feed: true, Stylesheet: true, LLMs: true}
 	for i, step := range []struct {
 		to      int
 		options webpage.Options
@@ -289,8 +292,8 @@ func TestBesideXML(t *testing.T) {
 		}
 		wantFiles(t, dir, s, step.gzip, byHand)
 	}
-	for _, name := range []string{"sitemap.css", "sitemap.html", "sitemap.atom"} {
-		stays := name == "sitemap.css" // as a server does, a build leaves a site its own
+	for _, name := range []string{"sitemap.css", "sitemap.html", "sitemap.atom", "llms.txt"} {
+		stays := name == "sitemap.css" || name == "llms.txt" // as a server does, a build leaves a site its own
 		write(t, dir, name, "by hand")
 		for _, force := range []bool{false, true} {
 			s := snapshotWith(t, 0, 6, publish.Options{Options: all})

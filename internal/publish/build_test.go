@@ -321,12 +321,12 @@ func suffixes(documents []*Document) (all []string) {
 func TestFiles(t *testing.T) {
 	const at = 1234
 	pages := numbered(2000)
-	all := Options{ShardURLs: 100, Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}}
+	all := Options{ShardURLs: 100, Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true, LLMs: true}}
 	before := build(t, pages, nil, all)
-	if n := len(before.Files); n < 4 || before.Files[n-1].Suffix != ".html" || before.Pages != 2000 || before.Equal(build(t, pages, nil, Options{ShardURLs: 100})) {
+	if n := len(before.Files); n < 5 || before.Files[n-2].Suffix != ".html" || before.Pages != 2000 || before.Equal(build(t, pages, nil, Options{ShardURLs: 100})) {
 		t.Fatalf("got %d files of %d pages", n, before.Pages)
 	}
-	for suffix, want := range map[string]string{".html": "<title>Sitemap of example.com</title>", ".atom": "<id>https://example.com/p/0001999.html</id>", ".css": "urlset"} {
+	for suffix, want := range map[string]string{".html": "<title>Sitemap of example.com</title>", ".atom": "<id>https://example.com/p/0001999.html</id>", ".css": "urlset", "/llms.txt": "/p/0000000.html)"} {
 		d := before.Find(suffix)
 		if text := read(t, d.XML); !strings.Contains(text, want) || int64(len(text)) != d.Size || d.Type == "" || (d.Policy != "") != (suffix == ".html") {
 			t.Errorf("%s: got %s, policy %s, %d bytes:\n%.1000s", suffix, d.Type, d.Policy, d.Size, text)
@@ -344,6 +344,7 @@ func TestFiles(t *testing.T) {
 		{"nothing", func([]page.Page) {}, 0, ""},
 		{"a title", titled(at), 0, "part"},
 		{"the title of a new page", titled(1999), 0, ".atom part"},
+		{"the title of the first page", titled(0), 0, "/llms.txt part"},
 		{"a time of that day", func(p []page.Page) { p[at].LastMod++ }, 1, ""},
 		{"a date", func(p []page.Page) { p[at].LastMod += 1e6 }, 2, ".atom part"},
 		{"priority", func(p []page.Page) { p[at].Priority = 1 }, 1, ""},

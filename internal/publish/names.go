@@ -32,11 +32,14 @@ func (f Form) Extension() string { return extensions[f] }
 
 // ParseName returns the suffix and form of the document that a path names. stem is the path of the sitemap without
 // its extension, and beside says which files there are. ok is false if the path names no document. Any name that a
-// section may have counts: see [SectionOf].
+// section may have counts: see [SectionOf]. [webpage.LLMs] is a suffix, too, but its path does not begin with the stem.
 func ParseName(path, stem string, beside webpage.Options) (suffix string, form Form, ok bool) {
 	rest, ours := strings.CutPrefix(path, stem)
 	if !ours {
 		return
+	}
+	if rest == webpage.LLMs {
+		return rest, FormFile, false // so it is stored, but not served
 	}
 	for f, extension := range extensions[:FormFile] {
 		if suffix, found := strings.CutSuffix(rest, extension); found {

@@ -47,8 +47,9 @@ func TestParseName(t *testing.T) {
 		{path: "/sitemap-0123456789ab-0123456789ab.xml"}, {path: "/sitemap-a-0123456789ab-0123456789ab.xml"}, {path: "/sitemap-" + strings.Repeat("a", 33) + ".xml"},
 		{path: "/sitemap-0123456789AB.xml"}, {path: "/sitemap-00000\x00000000.xml"},
 		{path: "/sitemap_0123456789ab.xml"}, {path: "/sitemap-0123456789ab"}, {path: "/sitemap-0123456789ab.html"},
+		{path: "/llms.txt"}, {path: "/sitemap/llms.txt"}, {path: "/sitemap-llms.html"}, {path: "/sitemapllms.txt"},
 	} {
-		suffix, form, ok := ParseName(test.path, "/sitemap", webpage.Options{HTML: true, Feed: true, Stylesheet: true})
+		suffix, form, ok := ParseName(test.path, "/sitemap", webpage.Options{HTML: true, Feed: true, Stylesheet: true, LLMs: true})
 		if ok != test.ok || ok && (suffix != test.suffix || form != test.form || "/sitemap"+suffix+form.Extension() != test.path) {
 			t.Errorf("%s: got %q, %d, %t, want %q, %d, %t", test.path, suffix, form, ok, test.suffix, test.form, test.ok)
 		}
@@ -204,7 +205,7 @@ func TestRestore(t *testing.T) {
 		t.Fatal("no names were retired")
 	}
 	for name, s := range map[string]*Snapshot{"one urlset": build(t, numbered(3), nil, Options{}), "shards": many, "retired": fewer,
-		"files": build(t, numbered(3000), nil, Options{Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}}),
+		"files": build(t, numbered(3000), nil, Options{Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true, LLMs: true}}),
 		"news":  build(t, withNews(numbered(3000)), nil, newsOptions(testTime))} {
 		meta, g := kept(t, s)
 		documents := slices.Clone(g.Documents()) // in any order
