@@ -14,7 +14,7 @@ import (
 // counts as a GET, and each form and encoding of a document as the document.
 type Reading struct {
 	Crawler  string    `json:"crawler"`  // the class of the User-Agent, which is not verified
-	Document string    `json:"document"` // sitemap, section, shard, robots, html, feed or stylesheet
+	Document string    `json:"document"` // sitemap, section, shard, robots, html, feed, news, llms or stylesheet
 	Result   string    `json:"result"`   // served, not_modified, redirected, missing, unavailable or refused
 	Times    uint64    `json:"times"`
 	Last     time.Time `json:"last"` // to the second

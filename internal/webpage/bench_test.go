@@ -7,11 +7,11 @@ import (
 
 // BenchmarkBuilder is for a page: what is hashed, and with rendered also the bodies.
 func BenchmarkBuilder(b *testing.B) {
-	for _, name := range []string{"hashed", "rendered", "feed"} {
+	for _, name := range []string{"hashed", "rendered", "feed", "llms"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			o := options
-			o.HTML, o.Feed = name != "feed", name == "feed"
+			o.HTML, o.Feed, o.LLMs = name == "hashed" || name == "rendered", name == "feed", name == "llms"
 			each(numbered(b.N, func(i int) string { return fmt.Sprintf("/folder-%06d/page-%09d.html", i/200, i) }), o, func(d Document) {
 				if name == "rendered" {
 					d.Body()
