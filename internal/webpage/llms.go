@@ -19,17 +19,20 @@ const (
 	maxLinks     = 500     // pages of the document
 	maxLLMs      = 256_000 // bytes of it
 	maxInSection = 20      // pages below the heading of a folder
+	maxSections  = 50      // headings
 )
 
-// linked collects the pages to which most others link.
+// linked collects the pages to which most others link: of the whole site, and below each heading.
 type linked struct {
-	pages []linkedPage
-	last  *linkedPage // of these, once they are as many as the document has
+	all      ranking
+	sections map[string]*ranking // by text: parsers of the format take only the last one of two headings that are alike
+	at       heading             // of the last page
+	in       string              // path of the folder of these pages
 }
 
 type linkedPage struct {
-	heading
 	path           string
+	isOwn          bool // it is the page of the folder for which the heading stands
 	linkers, depth uint8
 	url            string
 	title          string // never empty
@@ -44,8 +47,7 @@ type heading struct {
 
 // headingOf returns the heading of a page: that of the topmost folder that it is in, or whose own page it is.
 func (o Options) headingOf(path string) heading {
-	path, _, _ = strings.Cut(strings.TrimPrefix(path, o.root()), "?")
-	folder, _, isIn := strings.Cut(path, "/")
+	folder, isIn := o.topFolder(path)
 	if !isIn {
 		return heading{text: "Pages"}
 	}
@@ -59,27 +61,118 @@ func (o Options) headingOf(path string) heading {
 	return heading{folder: folder, text: text}
 }
 
+// topFolder returns the topmost folder below that of the site that a page is in; false: it is in none.
+func (o Options) topFolder(path string) (folder string, isIn bool) {
+	path, _, _ = strings.Cut(strings.TrimPrefix(path, o.root()), "?")
+	folder, _, isIn = strings.Cut(path, "/")
+	return folder, isIn
+}
+
 // isWords reports whether the name of a folder reads as words: lower-case letters and hyphens, but no code such as "de".
 func isWords(name string) bool {
 	return len(name) > 3 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-_") == "" && strings.Trim(name, "-_") == name
 }
 
-// add takes a page into account.
+// add takes a page into account, which comes after all others in the order of paths.
 func (l *linked) add(o Options, p page.Page) {
+	if l.in == "" || !strings.HasPrefix(p.Path, l.in) {
+		l.at = o.headingOf(p.Path)
+		l.in = ""
+		if l.at.folder != "" {
+			l.in = strings.Clone(o.root() + l.at.folder + "/")
+		}
+	}
+	section := l.sections[l.at.text]
+	if section == nil {
+		section = l.open(l.at)
+	}
 	e := cmp.Or(p.Extensions, new(page.Extensions))
-	next := linkedPage{path: p.Path, linkers: e.Linkers, depth: e.Depth}
-	if l.last != nil && compareLinked(next, *l.last) > 0 {
+	next := linkedPage{
+		path:    p.Path,
+		isOwn:   p.Path == o.root() || p.Path == l.in,
+		linkers: e.Linkers,
+		depth:   e.Depth,
+	}
+	isAmongAll := l.all.takes(&next)
+	isInSection := section.takes(&next)
+	if !isAmongAll && !isInSection {
 		return
 	}
 	// All may be parts of larger strings.
 	next.path = strings.Clone(p.Path)
-	next.heading = o.headingOf(next.path)
-	next.url = cmp.Or(strings.Clone(e.Markdown), o.Base+p.Path)
+	next.url = cmp.Or(strings.Clone(e.Markdown), o.Base+next.path)
 	next.title = strings.Clone(cmp.Or(clean(e.Title), pathLabel(p.Path)))
 	next.description = strings.Clone(clean(e.Description))
-	l.pages = append(l.pages, next)
-	if len(l.pages) == 2*maxLinks {
+	if isAmongAll {
+		l.all.add(next)
+	}
+	if isInSection {
+		section.add(next)
+	}
+}
+
+// open begins a section. Of too many, those stay whose best pages are linked most.
+func (l *linked) open(at heading) *ranking {
+	if l.sections == nil {
+		l.sections = make(map[string]*ranking)
+		l.all = ranking{most: maxLinks, compare: compareLinked}
+	}
+	if len(l.sections) == 2*maxSections {
 		l.trim()
+	}
+	section := &ranking{heading: at, most: maxInSection, compare: compareInSection}
+	at.text = strings.Clone(at.text)
+	at.folder = strings.Clone(at.folder)
+	l.sections[at.text] = section
+	return section
+}
+
+// trim drops the sections that the document has no room for. It returns the others, in order.
+func (l *linked) trim() []*ranking {
+	sections := slices.Collect(maps.Values(l.sections))
+	for _, section := range sections {
+		section.trim()
+	}
+	slices.SortFunc(sections, func(a, b *ranking) int {
+		return cmp.Or(compareBool(b.folder == "", a.folder == ""), compareLinked(a.pages[0], b.pages[0]))
+	})
+	for _, section := range sections[min(len(sections), maxSections):] {
+		delete(l.sections, section.heading.text)
+	}
+	sections = sections[:min(len(sections), maxSections)]
+	slices.SortFunc(sections, func(a, b *ranking) int {
+		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.heading.text, b.heading.text))
+	})
+	return sections
+}
+
+// ranking collects the most linked of many pages.
+type ranking struct {
+	heading // of a section
+	most    int
+	compare func(a, b linkedPage) int
+	pages   []linkedPage
+	isFull  bool // pages has the most of them, in order, and perhaps further ones
+}
+
+// takes reports whether a page is among the most linked ones so far.
+func (r *ranking) takes(p *linkedPage) bool {
+	return !r.isFull || r.compare(*p, r.pages[r.most-1]) < 0
+}
+
+func (r *ranking) add(p linkedPage) {
+	r.pages = append(r.pages, p)
+	if len(r.pages) == 2*r.most {
+		r.trim()
+	}
+}
+
+// trim sorts the pages, the most linked first, and drops those beyond the most that are kept.
+func (r *ranking) trim() {
+	slices.SortFunc(r.pages, r.compare)
+	if len(r.pages) >= r.most {
+		r.pages = r.pages[:r.most]
+		r.isFull = true
 	}
 }
 
@@ -89,13 +182,20 @@ func compareLinked(a, b linkedPage) int {
 	return cmp.Or(cmp.Compare(b.linkers, a.linkers), cmp.Compare(a.depth, b.depth), strings.Compare(a.path, b.path))
 }
 
-// trim sorts the pages, the most linked first, and drops those that the document has no room for.
-func (l *linked) trim() {
-	slices.SortFunc(l.pages, compareLinked)
-	if len(l.pages) >= maxLinks {
-		l.pages = l.pages[:maxLinks]
-		l.last = &l.pages[maxLinks-1]
+// compareInSection is compareLinked where the page of the folder itself comes first, which introduces the others.
+func compareInSection(a, b linkedPage) int {
+	return cmp.Or(compareBool(b.isOwn, a.isOwn), compareLinked(a, b))
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
 	}
+	return 1
 }
 
 // optional is the heading of what readers may skip who are short of room (https://llmstxt.org/#format).
@@ -103,10 +203,9 @@ const optional = "Optional"
 
 // llms makes the document for language models: which the site's pages are, in Markdown (https://llmstxt.org). Below the heading
 // of each folder are the pages to which most others link, so that a reader who skips the optional ones still knows all parts of
-// the site; the rest is optional.
+// the site; the most linked of the others are optional.
 func (b *Builder) llms() {
-	b.linked.trim()
-	if len(b.linked.pages) == 0 {
+	if len(b.linked.sections) == 0 {
 		return
 	}
 	head := "# " + asHeading(cmp.Or(b.frontTitle, b.host())) + "\n\n"
@@ -114,55 +213,44 @@ func (b *Builder) llms() {
 		head += "> " + asBlock(b.frontDescription) + "\n\n"
 	}
 	head += LLMsMark + "\n\nAll pages are in the [sitemap](" + asDestination(b.Sitemap+".xml") + ").\n"
-	lists := listsOf(b.linked.pages, maxLLMs-len(head))
-	body := head + strings.Join(lists, "")
+	body := head + strings.Join(b.linked.lists(maxLLMs-len(head)), "")
 	b.emit(newDocument(LLMs, "text/plain", "", "", body, func() []byte { return []byte(body) }))
 }
 
-// listsOf returns the lists of pages below each heading, in order, which have at most this many bytes in all.
-func listsOf(pages []linkedPage, left int) (lists []string) {
-	// By text: parsers of the format take only the last one of two headings that are alike.
-	sections := make(map[string]*pageList)
-	rest := &pageList{heading: heading{text: optional}}
-	for _, p := range pages {
-		list := cmp.Or(sections[p.heading.text], &pageList{heading: p.heading})
-		if list.links == maxInSection {
-			list = rest
-		}
+// lists returns the lists of pages below each heading, in order, which have at most this many bytes in all. All sections have
+// their first pages before any has its second one.
+func (l *linked) lists(left int) (lists []string) {
+	sections := l.trim()
+	l.all.trim()
+	texts := make([]strings.Builder, len(sections)+1) // the last one is that of the optional ones
+	shown := make(map[string]bool)                    // by path
+	show := func(at int, h heading, p *linkedPage) {
 		line := p.line()
-		if list.links == 0 {
-			line = list.heading.line() + line
+		if texts[at].Len() == 0 {
+			line = h.line() + line
 		}
-		if len(line) > left {
-			continue // a shorter one may fit
+		isTooLong := len(line) > left // a shorter one may fit
+		if isTooLong || len(shown) == maxLinks || shown[p.path] {
+			return
 		}
+		shown[p.path] = true
 		left -= len(line)
-		list.add(p.folder, line)
-		if list != rest {
-			sections[p.heading.text] = list
+		texts[at].WriteString(line)
+	}
+	for i := range maxInSection {
+		for at, section := range sections {
+			if i < len(section.pages) {
+				show(at, section.heading, &section.pages[i])
+			}
 		}
 	}
-	inOrder := slices.SortedFunc(maps.Values(sections), func(a, b *pageList) int {
-		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.heading.text, b.heading.text))
-	})
-	for _, list := range append(inOrder, rest) {
-		lists = append(lists, list.lines.String())
+	for i := range l.all.pages {
+		show(len(sections), heading{text: optional}, &l.all.pages[i])
+	}
+	for i := range texts {
+		lists = append(lists, texts[i].String())
 	}
 	return lists
-}
-
-// pageList is the pages below a heading.
-type pageList struct {
-	heading
-	links int
-	lines strings.Builder // with the heading
-}
-
-// add adds a page, which is in a folder. The heading stands where the first of its folders would.
-func (l *pageList) add(folder, line string) {
-	l.folder = min(l.folder, folder)
-	l.links++
-	l.lines.WriteString(line)
 }
 
 func (h heading) line() string { return "\n## " + asHeading(h.text) + "\n\n" }

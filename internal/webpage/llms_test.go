@@ -414,7 +414,6 @@ func TestLLMsMostLinked(t *testing.T) {
 		}
 		want := slices.Clone(pages)
 		slices.SortStableFunc(want, func(a, b page.Page) int { return cmp.Compare(b.Extensions.Linkers, a.Extensions.Linkers) })
-		want = want[:min(len(want), maxLinks)]
 		d := parseLLMs(t, llmsOf(t, slices.Values(pages), llmsOptions))
 		inSection := make(map[string][]string)
 		for _, p := range want {
@@ -424,18 +423,101 @@ func TestLLMsMostLinked(t *testing.T) {
 			}
 			inSection[name] = append(inSection[name], options.Base+p.Path)
 		}
+		rest := inSection[optional]
+		inSection[optional] = rest[:min(len(rest), maxLinks-4*maxInSection)]
+		want = want[:min(len(want), maxLinks)]
 		for i, s := range d.sections {
 			var urls []string
 			for _, link := range s.links {
 				urls = append(urls, link.url)
 			}
-			if !slices.Equal(urls, inSection[s.heading]) || (s.heading == optional) != (i == len(inSection)-1 && test.n > 30) {
+			if !slices.Equal(urls, inSection[s.heading]) || (s.heading == optional) != (i == 4) {
 				t.Errorf("%s: %s: got %q, want %q", test.name, s.heading, urls, inSection[s.heading])
 			}
 		}
 		if len(d.links()) != len(want) {
 			t.Errorf("%s: got %d links, want %d", test.name, len(d.links()), len(want))
 		}
+	}
+}
+
+// TestLLMsSections: as many folders as there is room for have a section, however many there are, and none takes the room of
+// another. The page of a folder is the first one, and that of the site is always there.
+func TestLLMsSections(t *testing.T) {
+	for _, test := range []struct {
+		folders, each int // pages of these
+		sections      int
+		fewest        int // pages of a section
+		links         int
+	}{
+		{1, 1000, 2, 20, 500},
+		{4, 1000, 5, 20, 500},
+		{40, 100, 41, 12, 500},
+		{49, 100, 50, 10, 500},
+		{50, 100, 50, 10, 500},
+		{3000, 2, 50, 2, 500},
+		{3000, 100, 50, 10, 500},
+		{30, 2, 31, 2, 86},
+	} {
+		pages := func(yield func(page.Page) bool) {
+			ok := yield(page.Page{Path: "/"})
+			for i := range 25 {
+				ok = ok && yield(described(fmt.Sprintf("/%02d", i), 250, "", ""))
+			}
+			for folder := range test.folders {
+				for i := range test.each {
+					path := fmt.Sprintf("/folder-%d/%05d", 10_000+folder, i)
+					if i == 0 {
+						path = fmt.Sprintf("/folder-%d/", 10_000+folder)
+					}
+					// The folders in the middle are linked most, and their last pages.
+					linkers := 5 + min(folder, test.folders-1-folder)*100/test.folders + i*100/test.each
+					ok = ok && yield(described(path, uint8(linkers), "", ""))
+				}
+			}
+		}
+		d := parseLLMs(t, llmsOf(t, pages, llmsOptions))
+		if len(d.links()) != test.links || d.sections[0].links[0].url != options.Base+"/" {
+			t.Errorf("%+v: got %d links, the first is %q", test, len(d.links()), d.sections[0].links[0])
+		}
+		sections := d.sections
+		if last := len(sections) - 1; sections[last].heading == optional {
+			sections = sections[:last]
+		}
+		if len(sections) != test.sections {
+			t.Errorf("%+v: got %d sections", test, len(sections))
+		}
+		for _, s := range sections[1:] {
+			isOwnFirst := strings.HasSuffix(s.links[0].url, "/")
+			if len(s.links) < test.fewest || len(s.links) > maxInSection || !isOwnFirst {
+				t.Errorf("%+v: %s has %d links, the first is %q", test, s.heading, len(s.links), s.links[0])
+			}
+			if test.folders == 3000 && (s.heading < "folder-11300" || s.heading > "folder-11700") {
+				t.Errorf("%+v: got %s, to which less lead than to others", test, s.heading)
+			}
+		}
+	}
+}
+
+// TestLLMsHeld: what is held does not grow with the site.
+func TestLLMsHeld(t *testing.T) {
+	var l linked
+	for i := range 30_000 {
+		path := fmt.Sprintf("/%03d/%05d", i/100, i)
+		if i%3 == 0 {
+			path = fmt.Sprintf("/%05d/", i)
+		}
+		l.add(llmsOptions, described(path, uint8(i*255/30_000), "", ""))
+		held := len(l.all.pages)
+		for _, s := range l.sections {
+			held += len(s.pages)
+		}
+		if held > 2*maxLinks+2*maxSections*2*maxInSection || len(l.sections) > 2*maxSections {
+			t.Fatalf("after %d pages, %d are held, in %d sections", i, held, len(l.sections))
+		}
+	}
+	if l.all.takes(&linkedPage{path: "/", linkers: 1}) || !l.all.takes(&linkedPage{path: "/", linkers: 255}) {
+		t.Error("pages are held that others outrank, or not the others")
 	}
 }
 

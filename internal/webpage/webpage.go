@@ -70,8 +70,8 @@ func newDocument(name, contentType, policy, template string, content any, body f
 }
 
 // Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
-// order. It holds one document's pages for each folder that the last page is in, of at most 17, 1,000 each for the feed and for
-// LLMs, and 2,000 for the news sitemap.
+// order. It holds one document's pages for each folder that the last page is in, of at most 17, 1,000 for the feed, 2,000 for the
+// news sitemap, and for LLMs 1,000 and 40 below each of 100 headings.
 type Builder struct {
 	tree
 	latest latest
