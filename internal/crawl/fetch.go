@@ -331,6 +331,9 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 		return
 	}
 	from := link{finder: rec.Path, isNews: before.Fetched != 0, depth: min(rec.Depth, math.MaxUint8-1) + 1}
+	if w.run.p.CountLinkers {
+		from.finderHash = xxhash.Sum64String(rec.Path)
+	}
 	if rec.Status/100 == 3 {
 		from.flags = rec.Flags & store.Seed
 		if from.flags != 0 {

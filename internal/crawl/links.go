@@ -29,9 +29,10 @@ type link struct {
 	// file's name. Only once no file is found there, the link is to what it says. "": there is one spelling.
 	spelled string
 
-	finder string // the page that has the link
-	of     uint64 // of a link to an alias: the key of the link to the path itself
-	isNews bool   // that page was fetched before, so it has a link that is new if its target is
+	finder     string // the page that has the link
+	finderHash uint64 // if linkers are counted
+	of         uint64 // of a link to an alias: the key of the link to the path itself
+	isNews     bool   // that page was fetched before, so it has a link that is new if its target is
 }
 
 // newLink returns a link to a clean path, which is otherwise as from says.
@@ -98,8 +99,9 @@ func (l *links) add(n link) {
 
 // tally is which pages were seen that link to a target.
 type tally struct {
-	pages store.Linkers
-	told  uint8 // magnitude when the target was found last
+	pages     store.Linkers
+	merged    uint8 // magnitude of those that the record has
+	isWaiting bool  // the target was found, and the record is to have the others, too
 }
 
 // count counts the page that has a link, and reports whether there are so many more such pages that the target is to be found
@@ -113,21 +115,31 @@ func (l *links) count(key uint64, n *link) (hasMore bool) {
 		return false
 	}
 	next := last
-	next.pages = last.pages.With(xxhash.Sum64String(n.finder))
+	next.pages = last.pages.With(n.finderHash)
 	if known && next.pages == last.pages {
 		return false // nearly always
 	}
-	next.told = max(last.told, next.pages.Magnitude())
+	next.isWaiting = last.isWaiting || next.pages.Magnitude() > last.merged
 	l.linkers[key] = next
-	return next.told > last.told
+	return next.isWaiting && !last.isWaiting
 }
 
-// linkersOf returns the pages that were seen to link to the target of a link.
+// linkersOf returns the pages that were seen to link to the target of a link, for its record to have them.
 func (l *links) linkersOf(n *link) store.Linkers {
-	if n.isAlias {
-		return l.linkers[n.of].pages
+	if l.linkers == nil {
+		return 0
 	}
-	return l.linkers[n.key()].pages
+	key := n.of
+	if !n.isAlias {
+		key = n.key()
+	}
+	t, known := l.linkers[key]
+	if known && t.isWaiting {
+		t.isWaiting = false
+		t.merged = t.pages.Magnitude()
+		l.linkers[key] = t
+	}
+	return t.pages
 }
 
 // endings are what is often left out of a page's URL, or added to it.

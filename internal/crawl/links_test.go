@@ -17,7 +17,7 @@ import (
 
 // linkedSite is a site whose front page links to /few and n others, all of which link to /many/ in one of several spellings.
 func linkedSite(n int) (pages map[string]string) {
-	pages = map[string]string{"/few": "", "/few/others": "", "/many/": "/few/others /few/others", "/alone": "/alone"}
+	pages = map[string]string{"/few": "", "/few/others": "", "/many/": "/few/others /few/others", "/alone": "/alone", "/copy": "<link rel=canonical href=/alone>"}
 	front := "/few"
 	for i := range n {
 		path := fmt.Sprintf("/%c/%03d", 'a'+i%26, i)
@@ -55,7 +55,7 @@ func TestLinkers(t *testing.T) {
 						cands = append(cands, named(path)...)
 					}
 				} else {
-					cands = named("/alone")
+					cands = named("/alone", "/copy")
 				}
 				sortPages(cands)
 				c := New(Options{Own: true, Fetcher: site})
@@ -92,6 +92,31 @@ func TestLinkers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLateLinkers: a page that is known from the first one that links to it has those that are found later, too.
+func TestLateLinkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 60
+		pages := map[string]string{"/": "/page/00 /target", "/target": ""}
+		var want store.Linkers
+		want = want.With(hashOf("/"))
+		for i := range n {
+			path := fmt.Sprintf("/page/%02d", i)
+			pages[path] = fmt.Sprintf("/target /page/%02d", i+1) // each is found in a round of its own
+			want = want.With(hashOf(path))
+		}
+		c := New(Options{Own: true, Fetcher: &static{pages: pages}})
+		p := with(func(p *Policy) {
+			p.Links = true
+			p.CountLinkers = true
+		})
+		gen := crawlAll(t, c, empty(t), p).Generation
+		rec, err := gen.Find(t.Context(), "/target")
+		if err != nil || rec == nil || rec.Linkers.Magnitude() != want.Magnitude() {
+			t.Errorf("got %+v, %v, want magnitude %d", rec, err, want.Magnitude())
+		}
+	})
 }
 
 // TestLinkersOfRandomSites: the records have what counting each link would, or half of it.
