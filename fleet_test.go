@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -27,6 +28,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // sharing is a bench of a node that shares its sites in a folder.
@@ -123,6 +125,35 @@ func TestFollower(t *testing.T) {
 		t.Errorf("%d pages, %+v", pagesOf(second.published().snapshot), probed)
 	}
 	second.run() // nothing is newer
+}
+
+// TestFollowerLLMs: a node that requests nothing serves the llms.txt that another one has made, unless that one has found
+// one of the site's own.
+func TestFollowerLLMs(t *testing.T) {
+	for _, isOwn := range []bool{false, true} {
+		folder := t.TempDir()
+		turnOn := func(b *bench) { b.handler.settings.beside.LLMs = true }
+		b1, first := sharing(t, folder, turnOn)
+		b1.lists("/a", "/b")
+		pages := b1.pages
+		b1.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if !isOwn || r.URL.Path != webpage.LLMs {
+				return pages(w, r)
+			}
+			w.Header().Set("Content-Type", contentText)
+			_, err := io.WriteString(w, "its own")
+			return err
+		}
+		b1.refresh(first)
+		b2, second := sharing(t, folder, turnOn)
+		b2.clock = b1.clock
+		second.run()
+		want := first.published().snapshot.Find(webpage.LLMs)
+		got := second.published().snapshot.Find(webpage.LLMs)
+		if want == nil || got == nil || got.Headers != want.Headers || !bytes.Equal(got.Gzip, want.Gzip) || second.hasOwn(webpage.LLMs) != isOwn {
+			t.Errorf("got %+v, want %+v, the site's own: %t", got, want, second.hasOwn(webpage.LLMs))
+		}
+	}
 }
 
 // TestStoredProbe: what is stored of a probe is what was found.
