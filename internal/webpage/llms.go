@@ -137,11 +137,11 @@ func (l *linked) trim() []*ranking {
 		return cmp.Or(compareBool(b.folder == "", a.folder == ""), compareLinked(a.pages[0], b.pages[0]))
 	})
 	for _, section := range sections[min(len(sections), maxSections):] {
-		delete(l.sections, section.heading.text)
+		delete(l.sections, section.text)
 	}
 	sections = sections[:min(len(sections), maxSections)]
 	slices.SortFunc(sections, func(a, b *ranking) int {
-		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.heading.text, b.heading.text))
+		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.text, b.text))
 	})
 	return sections
 }
