@@ -27,7 +27,7 @@ type linked struct {
 	all      ranking
 	sections map[string]*ranking // by text: parsers of the format take only the last one of two headings that are alike
 	at       heading             // of the last page
-	in       string              // path of the folder of these pages
+	in       string              // path of the folder whose pages have that heading; "": it is to be found out for each
 }
 
 type linkedPage struct {
@@ -47,7 +47,8 @@ type heading struct {
 
 // headingOf returns the heading of a page: that of the topmost folder that it is in, or whose own page it is.
 func (o Options) headingOf(path string) heading {
-	folder, isIn := o.topFolder(path)
+	path, _, _ = strings.Cut(strings.TrimPrefix(path, o.root()), "?")
+	folder, _, isIn := strings.Cut(path, "/")
 	if !isIn {
 		return heading{text: "Pages"}
 	}
@@ -61,30 +62,30 @@ func (o Options) headingOf(path string) heading {
 	return heading{folder: folder, text: text}
 }
 
-// topFolder returns the topmost folder below that of the site that a page is in; false: it is in none.
-func (o Options) topFolder(path string) (folder string, isIn bool) {
-	path, _, _ = strings.Cut(strings.TrimPrefix(path, o.root()), "?")
-	folder, _, isIn = strings.Cut(path, "/")
-	return folder, isIn
-}
-
 // isWords reports whether the name of a folder reads as words: lower-case letters and hyphens, but no code such as "de".
 func isWords(name string) bool {
 	return len(name) > 3 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-_") == "" && strings.Trim(name, "-_") == name
 }
 
+// follow returns the heading of a page, which comes after all others in the order of paths: most often that of the last one.
+func (l *linked) follow(o Options, path string) heading {
+	if l.in != "" && strings.HasPrefix(path, l.in) {
+		return l.at
+	}
+	l.at = o.headingOf(strings.Clone(path)) // which may be a part of a larger string
+	l.in = ""
+	if l.at.folder != "" {
+		l.in = o.root() + l.at.folder + "/"
+	}
+	return l.at
+}
+
 // add takes a page into account, which comes after all others in the order of paths.
 func (l *linked) add(o Options, p page.Page) {
-	if l.in == "" || !strings.HasPrefix(p.Path, l.in) {
-		l.at = o.headingOf(p.Path)
-		l.in = ""
-		if l.at.folder != "" {
-			l.in = strings.Clone(o.root() + l.at.folder + "/")
-		}
-	}
-	section := l.sections[l.at.text]
+	at := l.follow(o, p.Path)
+	section := l.sections[at.text]
 	if section == nil {
-		section = l.open(l.at)
+		section = l.open(at)
 	}
 	e := cmp.Or(p.Extensions, new(page.Extensions))
 	next := linkedPage{
@@ -121,8 +122,6 @@ func (l *linked) open(at heading) *ranking {
 		l.trim()
 	}
 	section := &ranking{heading: at, most: maxInSection, compare: compareInSection}
-	at.text = strings.Clone(at.text)
-	at.folder = strings.Clone(at.folder)
 	l.sections[at.text] = section
 	return section
 }
