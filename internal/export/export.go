@@ -163,7 +163,7 @@ func isOwn(document []byte) bool {
 // isOwnNamed is isOwn for a document whose name, after the stem, begins so. Others call their news sitemaps as we do, and may
 // write them alike.
 func isOwnNamed(suffix string) func(document []byte) bool {
-	if !strings.HasPrefix(suffix, webpage.NewsSitemap+".") {
+	if name, _, _ := strings.Cut(suffix, "."); name != webpage.NewsSitemap {
 		return isOwn
 	}
 	return func(document []byte) bool { return generator.Match(beginning(document)) }
