@@ -138,12 +138,12 @@ func (b *builder) indexRoom() int {
 
 // push adds a page, which comes after all others. What is beside the XML has those, too, for which no XML document has room.
 func (b *builder) push(p page.Page) error {
-	b.web.Add(p)
-	cutter := b.rest
-	if section := b.sectionOf(p.Path); section != "" {
-		cutter = b.cutter(section)
+	section := b.sectionOf(p.Path)
+	b.web.Add(p, section)
+	if section == "" {
+		return b.rest.Add(p)
 	}
-	return cutter.Add(p)
+	return b.cutter(section).Add(p)
 }
 
 // sectionOf returns the section that a path is in; "": in none.

@@ -45,13 +45,19 @@ type heading struct {
 	text   string // on one line; not yet Markdown
 }
 
-// headingOf returns the heading of a page: that of the topmost folder that it is in, or whose own page it is.
+// headingOf returns the heading of a page that is in no section: that of the topmost folder that it is in, or whose own page
+// it is.
 func (o Options) headingOf(path string) heading {
 	path, _, _ = strings.Cut(strings.TrimPrefix(path, o.root()), "?")
 	folder, _, isIn := strings.Cut(path, "/")
 	if !isIn {
 		return heading{text: "Pages"}
 	}
+	return headingNamed(folder)
+}
+
+// headingNamed returns the heading of a folder, or of a section.
+func headingNamed(folder string) heading {
 	text := cmp.Or(pathLabel(folder), "/")
 	if isWords(text) {
 		text = strings.ToUpper(text[:1]) + strings.NewReplacer("-", " ", "_", " ").Replace(text[1:])
@@ -67,8 +73,18 @@ func isWords(name string) bool {
 	return len(name) > 3 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-_") == "" && strings.Trim(name, "-_") == name
 }
 
-// follow returns the heading of a page, which comes after all others in the order of paths: most often that of the last one.
-func (l *linked) follow(o Options, path string) heading {
+// follow returns the heading of a page, which comes after all others in the order of paths: that of its section, or else most
+// often that of the last page.
+func (l *linked) follow(o Options, path, section string) heading {
+	at := l.followFolder(o, path)
+	if section != "" {
+		return headingNamed(section)
+	}
+	return at
+}
+
+// followFolder returns the heading that a page would have if it were in no section.
+func (l *linked) followFolder(o Options, path string) heading {
 	if l.in != "" && strings.HasPrefix(path, l.in) {
 		return l.at
 	}
@@ -80,9 +96,9 @@ func (l *linked) follow(o Options, path string) heading {
 	return l.at
 }
 
-// add takes a page into account, which comes after all others in the order of paths.
-func (l *linked) add(o Options, p page.Page) {
-	at := l.follow(o, p.Path)
+// add takes a page of a section, or of none, into account. It comes after all others in the order of paths.
+func (l *linked) add(o Options, p page.Page, of string) {
+	at := l.follow(o, p.Path, of)
 	section := l.sections[at.text]
 	if section == nil {
 		section = l.open(at)

@@ -499,6 +499,28 @@ func TestLLMsSections(t *testing.T) {
 	}
 }
 
+// TestLLMsOfSections: a section of the configuration is the heading of its pages, wherever they are.
+func TestLLMsOfSections(t *testing.T) {
+	var body string
+	b := New(llmsOptions, func(d Document) { body = string(d.Body()) })
+	for _, p := range []struct{ path, section string }{
+		{"/", ""}, {"/about.html", "press-kit"}, {"/docs/", ""}, {"/docs/a.html", "press-kit"}, {"/docs/b.html", ""}, {"/zh/", "zh"}, {"/zh/c.html", "zh"},
+	} {
+		b.Add(described(p.path, 1, p.path, ""), p.section)
+	}
+	b.Finish()
+	var got []string
+	for _, s := range parseLLMs(t, body).sections {
+		for _, link := range s.links {
+			got = append(got, s.heading+" "+link.title)
+		}
+	}
+	want := []string{"Pages /", "Docs /docs/", "Docs /docs/b.html", "Press kit /about.html", "Press kit /docs/a.html", "zh /zh/", "zh /zh/c.html"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestLLMsHeld: what is held does not grow with the site.
 func TestLLMsHeld(t *testing.T) {
 	var l linked
@@ -507,7 +529,7 @@ func TestLLMsHeld(t *testing.T) {
 		if i%3 == 0 {
 			path = fmt.Sprintf("/%05d/", i)
 		}
-		l.add(llmsOptions, described(path, uint8(i*255/30_000), "", ""))
+		l.add(llmsOptions, described(path, uint8(i*255/30_000), "", ""), "")
 		held := len(l.all.pages)
 		for _, s := range l.sections {
 			held += len(s.pages)

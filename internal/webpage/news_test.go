@@ -79,7 +79,7 @@ func newsOf(t testing.TB, o Options, pages ...page.Page) (entries string, news *
 		}
 	})
 	for _, p := range pages {
-		b.Add(p)
+		b.Add(p, "")
 	}
 	b.Finish()
 	if d.Name == "" {

@@ -92,8 +92,9 @@ func New(o Options, emit func(Document)) *Builder {
 	return b
 }
 
-// Add adds a page, which comes after all others in the order of [page.Compare].
-func (b *Builder) Add(p page.Page) {
+// Add adds a page, which comes after all others in the order of [page.Compare]. section is the name of the one that the
+// configuration has it in; "": none.
+func (b *Builder) Add(p page.Page, section string) {
 	if p.Path == b.root() {
 		// Which may be parts of larger strings.
 		b.frontTitle = strings.Clone(clean(titleOf(p)))
@@ -107,7 +108,7 @@ func (b *Builder) Add(p page.Page) {
 		b.newest.add(p, b.frontLang)
 	}
 	if b.LLMs {
-		b.linked.add(b.Options, p)
+		b.linked.add(b.Options, p, section)
 	}
 	if b.HTML {
 		b.addPage(p)

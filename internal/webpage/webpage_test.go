@@ -47,7 +47,7 @@ func numbered(n int, path func(i int) string) iter.Seq[page.Page] {
 func each(pages iter.Seq[page.Page], o Options, emit func(Document)) {
 	b := New(o, emit)
 	for p := range pages {
-		b.Add(p)
+		b.Add(p, "")
 	}
 	b.Finish()
 }
