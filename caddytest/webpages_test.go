@@ -126,11 +126,15 @@ func TestWebPagesPlaces(t *testing.T) {
 			s.Crawled()
 			page := s.Get(test.requested + ".html")
 			var got []string
-			for _, match := range link.FindAllStringSubmatch(html.UnescapeString(page.Text), -1) {
+			_, list, _ := strings.Cut(page.Text, "<main")
+			for _, match := range link.FindAllStringSubmatch(html.UnescapeString(list), -1) {
 				got = append(got, match[1])
 			}
 			if slices.Reverse(got); page.StatusCode != http.StatusOK || !slices.Equal(got, want) {
 				t.Errorf("got status %d, links %q, want %q\n%s", page.StatusCode, got, want, s.SitemapLog())
+			}
+			if home := `<a href="` + folder + `">Home</a>`; !strings.Contains(html.UnescapeString(page.Text), home) {
+				t.Errorf("got\n%s\nwant in it %s", page.Text, home)
 			}
 			if feed := `<link rel="alternate" type="application/atom+xml" title="Pages that changed last" href="` + public + `.atom">`; !strings.Contains(html.UnescapeString(page.Text), feed) {
 				t.Errorf("got\n%s\nwant in it %s", page.Text, feed)

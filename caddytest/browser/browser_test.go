@@ -277,47 +277,69 @@ func TestPage(t *testing.T) {
 	installed(t)
 	b := open(harness.Start(t, caddyfile, site()))
 	b.WantStatus(harness.Local+"/sitemap.html", 200)
-	b.wantLooks("/sitemap.html", "h1, h2, header p, label, a, li > bdi, time")
+	b.wantLooks("/sitemap.html", "h1, h2, header p, header li, label, a, li > bdi, li > span, time")
 
 	all := eval[[]string](b, shown)
-	if len(all) != 10 || !strings.Contains(strings.Join(all, "\n"), "</title><script>alert(1)</script>") {
+	if len(all) != 12 || !strings.Contains(strings.Join(all, "\n"), "</title><script>alert(1)</script>") {
 		t.Errorf("got rows %q", all)
 	}
-	b.wantTree("heading Sitemap of localhost:{port}", "heading /folder 0/", "search", "searchbox Filter the list", "main", "list", "link Café", "link "+pattern, "link שלום עולם (1)")
+	b.wantTree("navigation Breadcrumb", "link Home", "heading a page", "heading Folders", "link folder 0/", "heading /folder 0/",
+		"search", "searchbox Filter these 10 pages", "main", "list", "link Café", "link "+pattern, "link שלום עולם (1)")
 
 	count := func() string { b.T.Helper(); return eval[string](b, `document.querySelector("output").textContent`) }
 	input := func() string { b.T.Helper(); return eval[string](b, `document.querySelector("#words").value`) }
+	toFilter := func() { b.T.Helper(); b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t")) } // after the way home
 	for words, want := range map[string]int{"LOOKS title": 1, "cafe": 1, "2024": 9, "2024-05-06": 1, "folder": 9, "no such page": 0} {
 		b.visit("/sitemap.html")
-		b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent(words)) // the first tab stop is the filter
+		toFilter()
+		b.do(chromedp.KeyEvent(words))
 		rows := eval[[]string](b, shown)
-		if len(rows) != want || count() != fmt.Sprintf("%d of 10 shown", want) {
-			t.Errorf("%s: got %q and rows %q, want %d", words, count(), rows, want)
+		found := fmt.Sprintf("%d of 10", want)
+		if want == 0 {
+			found = "Nothing found"
+		}
+		if len(rows) != want || count() != found {
+			t.Errorf("%s: got %q and rows %q, want %q", words, count(), rows, found)
 		}
 		if sections := eval[int](b, `document.querySelectorAll("section:not([hidden])").length`); (sections == 0) != (want == 0) {
 			t.Errorf("%s: got %d sections", words, sections)
 		}
+		b.do(chromedp.KeyEvent("\u001b")) // Escape
+		if rows := eval[[]string](b, shown); input() != "" || count() != "" || len(rows) != len(all) {
+			t.Errorf("after Escape: got %q, %q and rows %q", input(), count(), rows)
+		}
 		b.wantQuiet()
 	}
 
-	b.visit("/sitemap.html")
-	b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("cafe"), chromedp.KeyEvent("\t"), chromedp.KeyEvent("\r")) // the first link that is left
-	b.Eventually(func() bool { return eval[string](b, "document.title") == "Café" }, func() string { return "the link was not followed" })
+	for _, keys := range []string{"\r", "\t\r"} { // Enter opens the first hit, as on its link
+		b.visit("/sitemap.html")
+		toFilter()
+		b.do(chromedp.KeyEvent("cafe"), chromedp.KeyEvent(keys))
+		b.Eventually(func() bool { return eval[string](b, "document.title") == "Café" }, func() string { return "the link was not followed" })
+	}
 	eval[chromedp.Void](b, "history.back()")
 	b.Eventually(func() bool { return eval[string](b, "document.title") != "Café" }, func() string { return "there was no way back" })
-	if rows := eval[[]string](b, shown); (input() == "cafe") != (len(rows) == 1) || (count() == "1 of 10 shown") != (len(rows) == 1) || input() == "" && len(rows) != 10 {
+	if rows := eval[[]string](b, shown); (input() == "cafe") != (len(rows) == 1) || (count() == "1 of 10") != (len(rows) == 1) || input() == "" && len(rows) != len(all) {
 		t.Errorf("after going back: got %q, %q and rows %q", input(), count(), rows)
 	}
 
 	b.visit("/sitemap.html")
-	b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"))
+	toFilter()
+	b.do(chromedp.KeyEvent("\r"), chromedp.KeyEvent("no such page"), chromedp.KeyEvent("\r")) // there is nothing to open
+	if got := eval[string](b, "location.pathname"); got != "/sitemap.html" {
+		t.Errorf("Enter leads to %s", got)
+	}
+
+	b.visit("/sitemap.html")
+	toFilter()
+	b.do(chromedp.KeyEvent("\t"))
 	if got := eval[string](b, `document.activeElement.localName + " " + getComputedStyle(document.activeElement).outlineStyle`); got != "a solid" {
 		t.Errorf("the focus is on %s", got)
 	}
 
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.visit("/sitemap.html")
-	if rows := eval[[]string](b, shown); len(rows) != 10 || eval[bool](b, `document.querySelector("search").checkVisibility()`) {
+	if rows := eval[[]string](b, shown); len(rows) != len(all) || eval[bool](b, `document.querySelector("search").checkVisibility()`) {
 		t.Errorf("without scripts: got rows %q, or the filter", rows)
 	}
 	b.wantQuiet()
@@ -339,22 +361,40 @@ func TestFolders(t *testing.T) {
 	b.visit("/sitemap.html")
 	follow := func(selector, heading string) {
 		t.Helper()
+		before := eval[string](b, "location.pathname")
 		eval[chromedp.Void](b, fmt.Sprintf("document.querySelector(%q).focus()", selector))
 		b.do(chromedp.KeyEvent("\r"))
 		b.Eventually(func() bool {
-			return eval[string](b, `document.querySelector("h1")?.innerText ?? ""`) == b.Expand(heading)
+			isOther := eval[string](b, "location.pathname") != before
+			return isOther && eval[string](b, `document.querySelector("h1")?.innerText ?? ""`) == b.Expand(heading)
 		}, func() string { return "no " + heading })
 	}
-	follow(rows+" a", "Pages in /folder-0/")
-	b.wantTree("navigation Folders around this one", "link Sitemap", "heading Pages in /folder-0/", "searchbox Filter the list")
-	follow(rows+" a", "Pages in /folder-0/") // its first part
+	follow(rows+" a", "/folder-0/")
+	b.wantTree("navigation Breadcrumb", "link Home", "link Sitemap", "heading /folder-0/")
+	parts := eval[int](b, fmt.Sprintf("document.querySelectorAll(%q).length", rows))
+	follow(rows+" a", "/folder-0/") // its first part
+	b.wantTree("navigation Parts")
+	from := eval[string](b, `document.querySelector("header p").innerText`)
+	for range parts - 1 {
+		follow(`[rel="next"]`, "/folder-0/")
+	}
+	if eval[bool](b, `document.querySelector("[rel=next]") !== null`) {
+		t.Errorf("there are more than %d parts", parts)
+	}
+	for range parts - 1 {
+		follow(`[rel="prev"]`, "/folder-0/")
+	}
+	if got := eval[string](b, `document.querySelector("header p").innerText`); got != from {
+		t.Errorf("got back to %q, want %q", got, from)
+	}
 	path := eval[string](b, "location.pathname")
-	b.wantLooks(path, "h1, h2, header p, label, a, time")
+	b.wantLooks(path, "h1, h2, header p, header li, label, a, time")
 
 	// What has the focus is not below the filter, which stays at the top.
 	b.screen(360, 740, true)
 	b.visit(path)
-	b.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"), chromedp.KeyEvent("page"))
+	eval[chromedp.Void](b, `document.querySelector("#words").focus()`)
+	b.do(chromedp.KeyEvent("page"))
 	const focus = `(() => {
 		const filter = document.querySelector("search"), link = document.querySelectorAll("main a")[99];
 		scrollBy(0, link.getBoundingClientRect().top - 20);
@@ -366,7 +406,7 @@ func TestFolders(t *testing.T) {
 		t.Errorf("%v pixels of the focus are below the filter", below)
 	}
 	b.wantQuiet()
-	follow("nav a", "Sitemap of localhost:{port}")
+	follow("nav li + li a", "localhost:{port}")
 }
 
 func TestStylesheet(t *testing.T) {

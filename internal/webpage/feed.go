@@ -85,7 +85,7 @@ func (b *Builder) feed() {
 	}
 	f := atomFeed{Generator: "caddy-sitemap", Author: b.host()}
 	f.ID = self
-	f.Title = cmp.Or(b.frontTitle, b.host())
+	f.Title = cmp.Or(b.front, b.host())
 	f.Updated = b.latest.pages[0].Updated
 	f.Links = links
 	for _, p := range b.latest.pages {

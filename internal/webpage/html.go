@@ -6,7 +6,9 @@ import (
 	_ "embed" // the template, the stylesheets and the script
 	"encoding/base64"
 	"html/template"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,17 +16,29 @@ var (
 	//go:embed page.html
 	pageTemplate string
 	//go:embed page.css
-	pageStyle string
+	styleSource string
 	//go:embed page.js
-	pageScript string
+	scriptSource string
 	//go:embed sitemap.css
 	stylesheet string
 )
+
+// Each document has them.
+var (
+	pageStyle  = compact(styleSource)
+	pageScript = compact(scriptSource)
+)
+
+// compact drops indentation, and the comments of CSS.
+func compact(source string) string {
+	return regexp.MustCompile(`(?m)^\s+|/\*[^*]*\*/\s*`).ReplaceAllString(source, "")
+}
 
 var compiled = template.Must(template.New("page").Funcs(template.FuncMap{
 	"style":  func() template.CSS { return template.CSS(pageStyle) },
 	"script": func() template.JS { return template.JS(pageScript) },
 	"href":   href,
+	"count":  count,
 }).Parse(pageTemplate))
 
 // pagePolicy allows what the template holds, and nothing else (https://www.w3.org/TR/CSP3/).
@@ -42,34 +56,256 @@ func href(url string) template.HTMLAttr {
 	return template.HTMLAttr(`href="` + template.HTMLEscapeString(url) + `"`)
 }
 
+// count is a number of things as people write it: "1,261 pages".
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}
+
+// thousands is a number with commas.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // view is what the template shows.
 type view struct {
+	Site     string // title of the front page, or the host
 	Host     string
+	Home     string // URL of the front page
 	Feed     string // URL; or ""
-	Folder   string // label of the folder
-	Part     string // label of the first page, if it is a part of the folder; or ""
+	Folder   string // label of the folder; of the first document, ""
+	Part     *part  // nil: it is no part of the folder
 	Above    []row  // documents around it, the outermost first
 	Pages    int
+	Searched string // what the filter looks at
+	IsDated  bool   // some page has a date
+	Contents []row  // folders in this one: links to their documents, or to their sections
 	Sections []section
+	Index    []row // parts of the list of all documents
 }
 
 // section is a folder's rows below its heading.
 type section struct {
-	Label string
-	Rows  []row
+	Label   string
+	ID      string // what contents link to
+	Pages   int
+	Folders []row
+	Parts   []row
+	Rows    []row // pages
+
+	folder string
+}
+
+// IsIndex reports whether the document is a part of the list of all documents.
+func (v view) IsIndex() bool { return v.Part != nil && v.Part.IsIndex }
+
+// IsEmpty reports whether the contents of the document have all that is in the section.
+func (s section) IsEmpty() bool { return len(s.Folders)+len(s.Parts)+len(s.Rows) == 0 }
+
+// view is the document of a folder, or a part of it.
+func (t *tree) view(f *folder, rows []row, p *part) view {
+	v := view{Host: t.host(), Home: t.Base + t.root(), Part: p}
+	isFirst := f.parent == nil && p == nil
+	if isFirst {
+		v.Site = t.front
+	}
+	if v.Site == "" {
+		v.Site = v.Host
+	}
+	switch {
+	case p != nil && p.IsIndex:
+		v.Folder = "All folders"
+	case !isFirst:
+		v.Folder = pathLabel(f.path)
+	}
+	if t.Feed && isFirst { // whether there is a feed is known at the end
+		v.Feed = t.Sitemap + Feed
+	}
+	for above := f; above != nil; above = above.parent {
+		if above.hasDocument() && (above != f || p != nil) {
+			v.Above = append(v.Above, row{Label: pathLabel(above.path), URL: t.Sitemap + above.name})
+		}
+	}
+	slices.Reverse(v.Above)
+	of := make(map[kind]int)
+	for _, r := range rows {
+		if r.Kind == toIndex {
+			r.Label = labelOf(r)
+			v.Index = append(v.Index, r)
+			continue
+		}
+		of[r.Kind]++
+		v.Pages += r.Pages
+		v.IsDated = v.IsDated || r.Date != ""
+	}
+	v.Searched = searched(of[toFolder], of[toPart], of[toPage])
+	v.Sections = sectionsOf(f.path, rows)
+	v.Contents = contentsOf(f.path, v.Sections)
+	return v
+}
+
+// searched says what a filter looks at: only what is in the document, which may have links to others.
+func searched(folders, parts, pages int) string {
+	var kinds []string
+	if folders > 0 {
+		kinds = append(kinds, count(folders, "folder", "folders"))
+	}
+	if parts > 0 {
+		kinds = append(kinds, count(parts, "part", "parts"))
+	}
+	switch {
+	case len(kinds) == 0 && pages == 1:
+		return "this page"
+	case len(kinds) == 0:
+		return "these " + count(pages, "page", "pages")
+	case pages > 0:
+		kinds = append(kinds, count(pages, "page", "pages"))
+	}
+	last := len(kinds) - 1
+	return strings.Join(kinds[:last], ", ") + strings.Repeat(" and ", min(last, 1)) + kinds[last]
 }
 
 // sectionsOf groups rows by their folders, in the order of these; rows keep their order.
-func sectionsOf(rows []row) (sections []section) {
+func sectionsOf(folder string, rows []row) (sections []section) {
 	byFolder := func(a, b row) int { return strings.Compare(a.Folder, b.Folder) }
+	ending := commonEnding(rows)
 	for _, r := range slices.SortedStableFunc(slices.Values(rows), byFolder) {
-		if n := len(sections); n == 0 || sections[n-1].Rows[0].Folder != r.Folder {
-			sections = append(sections, section{Label: pathLabel(r.Folder)})
+		if r.Kind == toIndex {
+			continue
+		}
+		if n := len(sections); n == 0 || sections[n-1].folder != r.Folder {
+			sections = append(sections, section{Label: pathLabel(r.Folder), ID: "s" + strconv.Itoa(n), folder: r.Folder})
+			if r.Folder == folder {
+				sections[n].Label = "Pages"
+			}
 		}
 		last := &sections[len(sections)-1]
-		last.Rows = append(last.Rows, r)
+		last.Pages += r.Pages
+		r.Label = labelOf(r)
+		switch r.Kind {
+		case toFolder:
+			last.Folders = append(last.Folders, r)
+		case toPart:
+			last.Parts = append(last.Parts, r)
+		default:
+			if short := strings.TrimSuffix(r.Title, ending); short != "" {
+				r.Title = short
+			}
+			last.Rows = append(last.Rows, r)
+		}
 	}
 	return sections
+}
+
+// labelOf is what a row shows of a path.
+func labelOf(r row) string {
+	switch {
+	case r.Kind == toPage || r.Kind == toFolder:
+		return labelBelow(r.Folder, r.Path)
+	case r.From == r.To:
+		return r.From
+	}
+	return r.From + " – " + r.To
+}
+
+// contentsOf are the folders in that of a document, with their pages. A folder with only another one in it has no
+// contents: those are the contents of the other. Links to documents of folders move there from their section, and
+// the other sections with such links list the folders below them likewise.
+//
+// Rows that are grouped by other than folders, such as by sections of the site, would be contents, too.
+func contentsOf(folder string, sections []section) (contents []row) {
+	for contents = foldersIn(folder, sections); len(contents) == 1 && contents[0].URL[0] == '#'; {
+		folder = contents[0].Path
+		contents = foldersIn(folder, sections)
+	}
+	for i := range sections {
+		s := &sections[i]
+		switch {
+		case s.folder == folder:
+			s.Folders = nil
+		case len(s.Folders) > 0:
+			s.Folders = foldersIn(s.folder, sections[i:])
+		}
+	}
+	return contents
+}
+
+// foldersIn are the folders in one: links to their documents, or to their first section.
+func foldersIn(folder string, sections []section) (folders []row) {
+	for i := range sections {
+		s := &sections[i]
+		switch {
+		case s.folder == folder:
+			folders = append(folders, s.Folders...)
+		case strings.HasPrefix(s.folder, folder):
+			child := childOf(folder, s.folder)
+			if n := len(folders); n == 0 || folders[n-1].Path != child {
+				folders = append(folders, row{Path: child, URL: "#" + s.ID, Label: labelBelow(folder, child), Kind: toFolder})
+			}
+			folders[len(folders)-1].Pages += s.Pages
+		}
+	}
+	slices.SortStableFunc(folders, func(a, b row) int { return strings.Compare(a.Path, b.Path) })
+	return folders
+}
+
+// commonEnding is what more than half of the titles end in from their last separator on, such as " — Example"; "": nothing.
+func commonEnding(rows []row) string {
+	ending, lead := "", 0 // the majority, if there is one (Boyer and Moore)
+	titles := 0
+	for _, r := range rows {
+		if r.Title == "" {
+			continue
+		}
+		titles++
+		switch own := endingOf(r.Title); {
+		case lead == 0:
+			ending = own
+			lead = 1
+		case own == ending:
+			lead++
+		default:
+			lead--
+		}
+	}
+	if ending == "" {
+		return ""
+	}
+	n := 0
+	for _, r := range rows {
+		if strings.HasSuffix(r.Title, ending) {
+			n++
+		}
+	}
+	if n < ownHeading || 2*n <= titles {
+		return ""
+	}
+	return ending
+}
+
+// endingOf is the end of a title from its last separator on, which stands between blanks; "": it has none.
+func endingOf(title string) string {
+	for end := len(title); ; {
+		blank := strings.LastIndexByte(title[:end], ' ')
+		if blank < 0 {
+			return ""
+		}
+		before := strings.LastIndexByte(title[:blank], ' ')
+		if before < 0 {
+			return ""
+		}
+		switch title[before+1 : blank] {
+		case "-", "–", "—", "|", "·", "•", "::", ":", "»", "«", "/", "~":
+			return title[before:]
+		}
+		end = blank
+	}
 }
 
 func (v view) body() []byte {

@@ -1,11 +1,17 @@
 package webpage
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"math/bits"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/html"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -43,8 +49,12 @@ func TestHostileTitles(t *testing.T) {
 		t.Errorf("got %d pages, want %d", len(l.pages), len(hostile))
 	}
 	for path, title := range hostile {
-		if got, ok := l.titles[options.Base+path]; !ok || got != title[1] {
-			t.Errorf("%q: got %q, want %q", path, got, title[1])
+		want := title[1]
+		if title[0] == "" && path != "/" {
+			want = want[1:] // below the heading of the folder
+		}
+		if got, ok := l.titles[options.Base+path]; !ok || got != want {
+			t.Errorf("%q: got %q, want %q", path, got, want)
 		}
 	}
 }
@@ -62,13 +72,13 @@ func TestDocumentsHTML(t *testing.T) {
 	}
 	// A folder of less than four pages has no heading, nor is a folder's own page below it.
 	want := []string{
-		"/", "Home / 2023-11-14", "About /about/ 2023-11-15", "/docs/ 2023-11-16", "E /two/a 2023-11-21", "F /two/b 2023-11-22",
-		"/docs/", "A /docs/a 2023-11-17", "B /docs/b 2023-11-18", "C /docs/c 2023-11-19", "D /docs/d 2023-11-20",
+		"Pages", "Home / 2023-11-14", "About about/ 2023-11-15", "docs/ 2023-11-16", "E two/a 2023-11-21", "F two/b 2023-11-22",
+		"/docs/", "A a 2023-11-17", "B b 2023-11-18", "C c 2023-11-19", "D d 2023-11-20",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if got, want := text(elements(root, "title")[0]), "Sitemap of example.com"; got != want {
+	if got, want := text(elements(root, "title")[0]), "Sitemap of Home"; got != want {
 		t.Errorf("got title %q, want %q", got, want)
 	}
 	if link := elements(root, "link")[0]; attribute(link, "href") != options.Sitemap+".atom" {
@@ -80,24 +90,24 @@ func TestDocumentsHTML(t *testing.T) {
 	}
 }
 
-// The shapes of sites: how many documents they take, at most, and how many links away a page is.
+// The shapes of sites: how many documents they take, at most, and how many clicks away a page is.
 var shapes = []struct {
-	name             string
-	pages            int
-	path             func(i int) string
-	documents, depth int
+	name              string
+	pages             int
+	path              func(i int) string
+	documents, clicks int
 }{
-	{"small", 500, func(i int) string { return fmt.Sprintf("/%02d/%03d", i/10, i) }, 1, 0},
-	{"one large folder beside small ones", 3000, func(i int) string { return fmt.Sprintf("/%c/%05d", "aabcccccccccc"[i/250], i) }, 10, 2},
-	{"equal folders", 8000, func(i int) string { return fmt.Sprintf("/%02d/%06d", i/400, i) }, 21, 1},
-	{"tiny folders", 8000, func(i int) string { return fmt.Sprintf("/%06d/%06d", i/2, i) }, 16, 1},
-	{"folders in folders", 8000, func(i int) string { return fmt.Sprintf("/%d/%02d/%03d/%06d", i/4000, i/400, i/40, i) }, 21, 2},
-	{"one page a folder", 8000, func(i int) string { return fmt.Sprintf("/%04d/%04d/%06d/", i/1000, i/30, i) }, 30, 2},
-	{"a deep folder", 2000, func(i int) string { return fmt.Sprintf("%s/%06d", strings.Repeat("/a", 900), i) }, 90, 2},
-	{"depths of all kinds", 4000, func(i int) string { return fmt.Sprintf("/%04d%s/%06d", i, strings.Repeat("/b", i%60), i) }, 30, 1},
-	{"long paths to be escaped", 500, func(i int) string { return fmt.Sprintf("/%06d%s", i, strings.Repeat("'", 2030)) }, 60, 2},
-	{"a folder of folders beside a page", 5000, func(i int) string { return fmt.Sprintf("/en/v1/%05d", i) }, 20, 2},
-	{"one folder", 20_000, func(i int) string { return fmt.Sprintf("/%07d", i) }, 40, 2},
+	{"small", 500, func(i int) string { return fmt.Sprintf("/%02d/%03d", i/10, i) }, 1, 1},
+	{"one large folder beside small ones", 3000, func(i int) string { return fmt.Sprintf("/%c/%05d", "aabcccccccccc"[i/250], i) }, 10, 3},
+	{"equal folders", 8000, func(i int) string { return fmt.Sprintf("/%02d/%06d", i/400, i) }, 21, 2},
+	{"tiny folders", 8000, func(i int) string { return fmt.Sprintf("/%06d/%06d", i/2, i) }, 22, 2},
+	{"folders in folders", 8000, func(i int) string { return fmt.Sprintf("/%d/%02d/%03d/%06d", i/4000, i/400, i/40, i) }, 21, 3},
+	{"one page a folder", 8000, func(i int) string { return fmt.Sprintf("/%04d/%04d/%06d/", i/1000, i/30, i) }, 33, 3},
+	{"a deep folder", 2000, func(i int) string { return fmt.Sprintf("%s/%06d", strings.Repeat("/a", 900), i) }, 101, 3},
+	{"depths of all kinds", 4000, func(i int) string { return fmt.Sprintf("/%04d%s/%06d", i, strings.Repeat("/b", i%60), i) }, 30, 2},
+	{"long paths to be escaped", 500, func(i int) string { return fmt.Sprintf("/%06d%s", i, strings.Repeat("'", 2030)) }, 97, 3},
+	{"a folder of folders beside a page", 5000, func(i int) string { return fmt.Sprintf("/en/v1/%05d", i) }, 20, 3},
+	{"one folder", 20_000, func(i int) string { return fmt.Sprintf("/%07d", i) }, 50, 3},
 }
 
 func TestShapes(t *testing.T) {
@@ -107,8 +117,8 @@ func TestShapes(t *testing.T) {
 		t.Run(shape.name, func(t *testing.T) {
 			documents := build(t, numbered(shape.pages, shape.path), o)
 			l := read(t, documents)
-			if len(l.pages) != shape.pages || len(documents) > shape.documents || l.depth > shape.depth {
-				t.Errorf("got %d pages in %d documents, %d links away, want %d, %d, %d", len(l.pages), len(documents), l.depth, shape.pages, shape.documents, shape.depth)
+			if len(l.pages) != shape.pages || len(documents) > shape.documents || l.clicks > shape.clicks {
+				t.Errorf("got %d pages in %d documents, %d clicks away, want %d, %d, %d", len(l.pages), len(documents), l.clicks, shape.pages, shape.documents, shape.clicks)
 			}
 			slices.Sort(l.pages)
 			for i, url := range l.pages {
@@ -116,6 +126,257 @@ func TestShapes(t *testing.T) {
 					t.Fatalf("got %s, want %s", url, want)
 				}
 			}
+		})
+	}
+}
+
+// outline is what a document lists: the folders of its contents, and its sections with the number of their rows.
+func outline(root *html.Node) (contents, sections []string) {
+	for i, section := range elements(root, "section") {
+		heading := text(elements(section, "h2")[0])
+		rows := elements(section, "li")
+		if i == 0 && heading == "Folders" {
+			for _, row := range rows {
+				contents = append(contents, text(row))
+			}
+			continue
+		}
+		sections = append(sections, fmt.Sprintf("%s %d", heading, len(rows)))
+	}
+	return contents, sections
+}
+
+// TestFirstDocument: each folder has a row of its own before anything is cut.
+func TestFirstDocument(t *testing.T) {
+	post := func(year, i int) string { return fmt.Sprintf("/%d/%02d/post-%04d/", year, 1+i*12/90, i) }
+	languages := strings.Fields("ar cs da de el en es fa fr hr id it ja ko nb nl pl pt ro ru sv tr vi zh-cn zh-hk zh-tw")
+	for _, test := range []struct {
+		name               string
+		pages              int
+		path               func(i int) string
+		contents, sections string
+	}{
+		{"a blog by years", 14 * 90, func(i int) string { return post(2010+i/90, i%90) },
+			"2010/ 90 pages|2011/ 90 pages|2012/ 90 pages|2013/ 90 pages|2014/ 90 pages|2015/ 90 pages|2016/ 90 pages|" +
+				"2017/ 90 pages|2018/ 90 pages|2019/ 90 pages|2020/ 90 pages|2021/ 90 pages|2022/ 90 pages|2023/ 90 pages", ""},
+		{"a handbook in languages", 26 * 127, func(i int) string { return fmt.Sprintf("/%s/%04d.html", languages[i/127], i) },
+			strings.Join(languages, "/ 127 pages|") + "/ 127 pages", ""},
+		{"languages below a folder", 26 * 127, func(i int) string { return fmt.Sprintf("/docs/%s/%04d.html", languages[i/127], i) },
+			strings.Join(languages, "/ 127 pages|") + "/ 127 pages", ""},
+		{"a year with few posts", 1200, func(i int) string {
+			if i < 12 {
+				return post(2010, i)
+			}
+			return post(2011+i/600, i%600)
+		}, "2010/ 12 pages|2011/ 588 pages|2012/ 600 pages", "/2010/01/ 8|/2010/02/ 4"},
+		{"small folders", 500, func(i int) string { return fmt.Sprintf("/%02d/%03d", i/100, i) },
+			"00/ 100 pages|01/ 100 pages|02/ 100 pages|03/ 100 pages|04/ 100 pages", "/00/ 100|/01/ 100|/02/ 100|/03/ 100|/04/ 100"},
+		{"more small folders than one document has room for", 700, func(i int) string { return fmt.Sprintf("/%02d/%03d", i/100, i) },
+			"00/ 100 pages|01/ 100 pages|02/ 100 pages|03/ 100 pages|04/ 100 pages|05/ 100 pages|06/ 100 pages", ""},
+		{"folders beside more pages than fit", 4000, func(i int) string {
+			if i < 3000 {
+				return fmt.Sprintf("/%04d.html", i)
+			}
+			return fmt.Sprintf("/folder-%d/%04d.html", i/500, i)
+		}, "folder-6/ 500 pages|folder-7/ 500 pages", "Pages 7"},
+		{"a folder in a folder", 10, func(i int) string { return fmt.Sprintf("/a/b/%d", i) }, "", "/a/b/ 10"},
+		{"a page", 1, func(int) string { return "/" }, "", "Pages 1"},
+	} {
+		documents := build(t, numbered(test.pages, test.path), options)
+		contents, sections := outline(read(t, documents).seen[".html"])
+		if got := strings.Join(contents, "|"); got != test.contents {
+			t.Errorf("%s: got contents %q, want %q", test.name, got, test.contents)
+		}
+		if got := strings.Join(sections, "|"); got != test.sections {
+			t.Errorf("%s: got sections %q, want %q", test.name, got, test.sections)
+		}
+	}
+}
+
+func TestSearched(t *testing.T) {
+	for _, test := range []struct {
+		folders, parts, pages int
+		want                  string
+	}{
+		{0, 0, 1, "this page"},
+		{0, 0, 1261, "these 1,261 pages"},
+		{1, 0, 0, "1 folder"},
+		{0, 9, 0, "9 parts"},
+		{2, 1, 0, "2 folders and 1 part"},
+		{18, 0, 20, "18 folders and 20 pages"},
+		{2000, 2, 1, "2,000 folders, 2 parts and 1 page"},
+	} {
+		if got := searched(test.folders, test.parts, test.pages); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 12_345: "12,345", 1_000_000: "1,000,000"} {
+		if got := thousands(n); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestCommonEnding(t *testing.T) {
+	for _, test := range []struct{ titles, want string }{
+		{"", ""},
+		{"A — Site;B — Site;C — Site;D — Site", " — Site"},
+		{"A | Site;B | Site;C | Site;D | Site;Site;", " | Site"},
+		{"A | Guide | Site;B | Site;C | Site;D | Site", " | Site"},
+		{"A - Site;B - Site;C - Site", ""},                                  // too few
+		{"A - Site;B - Site;C - Site;D - Site;E;F;G;H", ""},                 // no majority
+		{"A - Site;B;C - Site;D;E - Site;F;G - Site;H;J - Site", " - Site"}, // the narrowest one
+		{"A-Site;B-Site;C-Site;D-Site", ""},
+		{"A  Site;B  Site;C  Site;D  Site", ""},
+	} {
+		var rows []row
+		for title := range strings.SplitSeq(test.titles, ";") {
+			rows = append(rows, row{Title: title})
+		}
+		if got := commonEnding(rows); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.titles, got, test.want)
+		}
+	}
+}
+
+// TestParts: parts of the pages of one folder say from where to where they go, and are in a row.
+func TestParts(t *testing.T) {
+	const pages = 3000
+	documents := build(t, numbered(pages, func(i int) string { return fmt.Sprintf("/blog/post-%04d", i) }), options)
+	l := read(t, documents)
+	blog := elements(l.seen[".html"], "a")[1] // after the way home
+	root := l.seen[strings.TrimPrefix(attribute(blog, "href"), options.Sitemap)]
+	var names []string
+	next := "post-0000"
+	for _, row := range elements(elements(root, "main")[0], "li") {
+		link := elements(row, "a")[0]
+		from, to, _ := strings.Cut(text(link), " – ")
+		if from != next {
+			t.Errorf("a part begins at %s, want %s", from, next)
+		}
+		var n int
+		_, _ = fmt.Sscanf(to, "post-%d", &n)
+		next = fmt.Sprintf("post-%04d", n+1)
+		names = append(names, attribute(link, "href"))
+	}
+	if next != "post-3000" || len(names) < 5 {
+		t.Errorf("%d parts end at %s", len(names), next)
+	}
+	for i, name := range names {
+		part := l.seen[strings.TrimPrefix(name, options.Sitemap)]
+		want := map[string]string{}
+		if i > 0 {
+			want["prev"] = names[i-1]
+		}
+		if i < len(names)-1 {
+			want["next"] = names[i+1]
+		}
+		got := map[string]string{}
+		for _, a := range elements(part, "a") {
+			if rel := attribute(a, "rel"); rel != "" {
+				got[rel] = attribute(a, "href")
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("part %d leads to %v, want %v", i, got, want)
+		}
+		if heading := text(elements(part, "h1")[0]); heading != "/blog/" {
+			t.Errorf("part %d is that of %s", i, heading)
+		}
+	}
+}
+
+// linksIn finds the links of a list. For a million pages, it takes less time than a parser.
+var linksIn = regexp.MustCompile(`<li><a href="([^"#]+)"`)
+
+// TestClicks: no page is more than three clicks away, in whatever folders a million pages are.
+func TestClicks(t *testing.T) {
+	pages := 1_000_000
+	if testing.Short() {
+		pages = 100_000
+	}
+	digits := func(n, base, level int) string {
+		path := ""
+		for range level {
+			path = fmt.Sprintf("/%02d", n%base) + path
+			n /= base
+		}
+		return path
+	}
+	for _, test := range []struct {
+		name  string
+		pages int
+		path  func(i int) string
+	}{
+		{"5,000 folders", 3 * pages / 10, func(i int) string { return fmt.Sprintf("/%04d/%03d", i/60, i%60) }},
+		{"folders of folders of folders", pages, func(i int) string { return digits(i/200, 18, 3) + fmt.Sprintf("/%03d", i%200) }},
+		{"a folder with all", pages / 10, func(i int) string { return fmt.Sprintf("/a/%06d", i) }},
+		{"a page a folder", pages / 10, func(i int) string { return fmt.Sprintf("/%06d/a", i) }},
+		{"four pages a folder", pages / 10, func(i int) string { return fmt.Sprintf("/%06d/%d", i/4, i%4) }},
+		{"folders of very different sizes", pages / 10, func(i int) string {
+			folder := bits.Len(uint(i))
+			return fmt.Sprintf("/%02d/%07d", folder, i)
+		}},
+		{"many pages at each depth", pages / 20, func(i int) string { // each folder is too large for its parent
+			return strings.Repeat("/a", 1+i/5000) + fmt.Sprintf("/b%02d/%07d", i/50, i)
+		}},
+		{"pages beside each folder", pages / 20, func(i int) string {
+			return strings.Repeat("/z", i/5000) + fmt.Sprintf("/%07d", i)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			links := make(map[string][]string)
+			paths := make([]page.Page, test.pages)
+			for i := range paths {
+				paths[i] = newPage(test.path(i), 0, "")
+			}
+			slices.SortFunc(paths, page.Compare)
+			o := options
+			o.Feed = false
+			longest := 0
+			each(slices.Values(paths), o, func(d Document) {
+				body := d.Body()
+				limit := maxSize
+				if d.Name == ".html" {
+					limit = maxFront
+				}
+				if longest = max(longest, len(body)); len(body) > limit {
+					t.Errorf("%s has %d bytes", d.Name, len(body))
+				}
+				_, list, _ := bytes.Cut(body, []byte("<main"))
+				for _, link := range linksIn.FindAllSubmatch(list, -1) {
+					links[d.Name] = append(links[d.Name], string(link[1]))
+				}
+			})
+			seen, found := make(map[string]bool), 0
+			next, clicks := []string{".html"}, 1
+			for ; len(next) > 0; clicks++ {
+				var below []string
+				for _, name := range next {
+					if seen[name] {
+						continue
+					}
+					seen[name] = true
+					for _, url := range links[name] {
+						if document, ok := strings.CutPrefix(url, o.Sitemap); ok {
+							below = append(below, document)
+						} else {
+							found++
+						}
+					}
+				}
+				next = below
+				if clicks == maxClicks && found != test.pages {
+					t.Errorf("%d of %d pages are %d clicks away", found, test.pages, maxClicks)
+				}
+			}
+			if found != test.pages {
+				t.Errorf("found %d of %d pages", found, test.pages)
+			}
+			t.Logf("%d documents, the first of %d links, the longest of %d bytes", len(links), len(links[".html"]), longest)
 		})
 	}
 }
@@ -147,7 +408,7 @@ func TestMillion(t *testing.T) {
 			longest = max(longest, len(last))
 		}
 	})
-	if want := fmt.Sprintf("<p>%d pages</p>", n); longest > maxSize || !strings.Contains(last, want) {
+	if want := "<p>" + count(n, "", "pages") + "</p>"; longest > maxSize || !strings.Contains(last, want) {
 		t.Errorf("up to %d bytes, without %s", longest, want)
 	}
 }
@@ -177,8 +438,11 @@ func TestPrefix(t *testing.T) {
 	o.Sitemap = options.Base + "/shop/sitemap"
 	documents := build(t, numbered(10, func(i int) string { return fmt.Sprintf("/shop/%d", i) }), o)
 	root := parse(documents[".html"].Body())
-	if got := elements(root, "h2"); len(got) != 1 || text(got[0]) != "/shop/" {
+	if got := elements(root, "h2"); len(got) != 1 || text(got[0]) != "Pages" {
 		t.Errorf("got %d headings", len(got))
+	}
+	if home := elements(root, "a")[0]; attribute(home, "href") != options.Base+"/shop/" {
+		t.Errorf("the way home leads to %v", home.Attr)
 	}
 }
 

@@ -223,7 +223,7 @@ func (b *Builder) llms() {
 	if len(b.linked.sections) == 0 {
 		return
 	}
-	head := "# " + asHeading(cmp.Or(b.frontTitle, b.host())) + "\n\n"
+	head := "# " + asHeading(cmp.Or(b.front, b.host())) + "\n\n"
 	if b.frontDescription != "" {
 		head += "> " + asBlock(b.frontDescription) + "\n\n"
 	}

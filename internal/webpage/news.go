@@ -178,7 +178,7 @@ func (n *newest) finish(names []string) []sitemapxml.Article {
 // news makes the news sitemap, unless no article was published yet.
 func (b *Builder) news() {
 	publication := clean(b.News.Publication)
-	names := []string{publication, b.frontTitle, b.host(), strings.TrimPrefix(b.host(), "www.")}
+	names := []string{publication, b.front, b.host(), strings.TrimPrefix(b.host(), "www.")}
 	articles := b.newest.finish(names)
 	if len(articles) == 0 {
 		return

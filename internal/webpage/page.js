@@ -4,20 +4,42 @@
 	const count = document.querySelector("output");
 	const sections = document.querySelectorAll("section");
 	const fold = text => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-	const rows = Array.from(document.querySelectorAll("ul li"), li => ({ li, text: fold(li.textContent) }));
+	const pathOf = a => {
+		try {
+			return a.closest(".folders, .parts") ? "" : decodeURI(a.pathname); // that of a document says nothing
+		} catch {
+			return ""; // it is not UTF-8
+		}
+	};
+	const rows = Array.from(document.querySelectorAll("ul a"), a => {
+		const li = a.parentElement;
+		return { a, li, text: fold(`${li.textContent} ${pathOf(a)}`) };
+	});
+	const isJump = a => a.getAttribute("href").startsWith("#"); // to a section, whose rows are searched themselves
+	const wanted = () => fold(words.value).split(/\s+/).filter(word => word);
+	const hits = () => rows.filter(({ a, text }) => !isJump(a) && wanted().every(word => text.includes(word)));
 	const filter = () => {
-		const wanted = fold(words.value).split(/\s+/);
-		let shown = 0;
-		for (const { li, text } of rows) {
-			li.hidden = !wanted.every(word => text.includes(word));
-			shown += li.hidden ? 0 : 1;
+		const isOn = wanted().length > 0;
+		const shown = new Set(isOn ? hits() : rows);
+		for (const row of rows) {
+			row.li.hidden = !shown.has(row);
 		}
 		for (const section of sections) {
 			section.hidden = !section.querySelector("li:not([hidden])");
 		}
-		count.textContent = words.value.trim() ? `${shown} of ${rows.length} shown` : "";
+		const all = rows.filter(({ a }) => !isJump(a)).length;
+		count.textContent = !isOn ? "" : shown.size ? `${shown.size.toLocaleString("en")} of ${all.toLocaleString("en")}` : "Nothing found";
 	};
 	words.addEventListener("input", filter);
+	words.addEventListener("keydown", event => {
+		if (event.key === "Enter" && !event.isComposing && wanted().length) {
+			hits()[0]?.a.click();
+		}
+		if (event.key === "Escape") {
+			words.value = "";
+			filter();
+		}
+	});
 	addEventListener("pageshow", filter); // the browser may have kept the words
 	words.parentElement.hidden = false;
 }

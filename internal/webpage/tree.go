@@ -1,7 +1,6 @@
 package webpage
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"html/template"
@@ -10,186 +9,454 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Sizes are in bytes of HTML. The difference of maxSize and maxRows is for what surrounds the rows.
+// Sizes are in bytes of HTML. What differs between maxSize and maxRows, and between maxFront and frontRows, is for what
+// surrounds the rows.
 const (
 	maxSize     = 200_000
 	maxRows     = maxSize - 40_000
-	ownDocument = maxRows / 4 // from this size on, a folder has a document of its own, unless one has room for all
-	ownHeading  = 4           // from so many rows on, a folder has a heading of its own
-	maxDepth    = 16          // deeper folders count as a part of the last one
-	markup      = 90          // at most, of a row or heading without its texts
+	maxFront    = 100_000 // of the first document
+	frontRows   = maxFront - 20_000
+	maxPart     = maxRows / 2  // of what does not fit into one document, in each
+	ownDocument = maxRows / 20 // from this size on, a folder of a divided folder has a document of its own
+	smallest    = 500          // of a folder's document
+	ownHeading  = 4            // from so many rows on, a folder has a heading of its own
+	maxDepth    = 16           // deeper folders count as a part of the last one
+	maxClicks   = 3            // from the first document to any page
+	maxIndex    = 8000         // of the list of all documents in the first one
+
+	markupOfPage    = len("\n<li><a href=\"\"><bdi></bdi></a> <bdi></bdi></li>")
+	markupOfDate    = len(" <time>2006-01-02</time>")
+	markupOfLink    = len("\n<li><a href=\"\"><bdi> – </bdi></a> <span>10,000,000 pages</span></li>")
+	markupOfSection = len("\n<section id=\"s1000\">\n<h2><bdi></bdi></h2>\n<ul lang=\"\">\n</ul>\n</section>")
+
+	maxEscape = len("&#43;")         // of a character
+	maxLabel  = maxTitle * maxEscape // of a text that was cut
 )
 
-// row is one line of a document: a page, or a link to a document with more of them.
+// indexSeries is the series of the parts of the list of all documents.
+const indexSeries = "index"
+
+// kind is what a row leads to.
+type kind uint8
+
+const (
+	toPage   kind = iota
+	toFolder      // the document of a folder
+	toPart        // the document of a part of a folder
+	toIndex       // a part of the list of all documents
+)
+
+// row is one line of a document.
 type row struct {
-	Folder     string // path of the one under whose heading it stands
-	Path, URL  string // of the page; of a document, the path of its folder or first page
-	Label      string // the path for people
-	Title      string // of the page; or ""
-	Date       string // of its last change; or ""
-	Pages      int    // 1, or those of the document
-	IsDocument bool
+	Folder   string // path of the one under whose heading it stands
+	Path     string // of the page or folder; of a part, that of its first page
+	URL      string
+	Label    string // the path below the folder for people; it is known once the row is written
+	Title    string // of the page; or ""
+	Date     string // of its last change; or ""
+	From, To string // labels of the first and last row of a part
+	Pages    int    // 1, or those of the document
+	Kind     kind
+
+	size   int
+	clicks int // from here to the farthest page
 }
 
 // list is rows that are in no document yet, and their size, with the headings.
 type list struct {
 	rows []row
 	size int
-	up   *list // rows for the documents that hold the rows before these; nil: there are none
+
+	series string // tells the parts of this list from those of other lists of the folder
+	before string // name of the last part that was made of it; or ""
+	up     *list  // links to these parts; nil: there are none
 }
 
 func (l *list) add(rows ...row) {
 	for _, r := range rows {
-		if n := len(l.rows); n == 0 || l.rows[n-1].Folder != r.Folder {
-			l.size += markup + escapedSize(pathLabel(r.Folder))
+		n := len(l.rows)
+		if n == 0 || l.rows[n-1].Folder != r.Folder {
+			l.size += markupOfSection + markupOfLink + 2*labelSize(r.Folder) // it is in the contents, too
 		}
 		l.rows = append(l.rows, r)
-		l.size += markup + escapedSize(r.URL) + escapedSize(r.Label) + escapedSize(r.Title)
+		l.size += r.size
 	}
 }
 
-// tree distributes pages to documents. If one has room for all, there is one. Otherwise each large folder has its own,
-// and a small one is a section in the document of its parent. A folder that does not fit into a document is cut into
-// parts, which its document lists. As in package shard, a cut depends only on the pages around it.
+// tree distributes pages to documents by their folders. A folder that fits into the document of its parent is shown
+// there, below a heading. Once all that is in a folder does not fit into one document, the folder is divided: those
+// in it have documents of their own, except for small ones. What does not fit after that, which is the folder's own pages
+// or the list of the folders in it, is cut into parts, which its document lists. As in package shard, a cut depends only
+// on the rows around it.
 type tree struct {
 	Options
-	held   list    // all rows, until it is known that they do not fit into one document
-	own    int     // size of a folder that has a document of its own
+	front  string  // title of the front page; or ""
 	folder *folder // of the last page
+	all    []row   // links to the documents that have pages
 	emit   func(Document)
 }
 
 // folder is a folder that is not complete yet.
 type folder struct {
-	list
 	path   string
 	name   string  // of its document, if it has one
 	parent *folder // nil: the folder of the sitemap
 	depth  int
+
+	pages   list // in it, and those of folders without a heading
+	inside  list // links to the documents of folders in it, and the rows of those that are shown here
+	divided bool
+}
+
+func newFolder(path string, parent *folder) *folder {
+	f := &folder{path: path, name: HTML, parent: parent, pages: list{series: "pages"}, inside: list{series: "folders"}}
+	if parent != nil {
+		f.name = nameAt("folder", path)
+		f.depth = parent.depth + 1
+	}
+	return f
+}
+
+func (f *folder) size() int { return f.pages.size + f.inside.size }
+
+func (f *folder) rows() []row { return slices.Concat(f.pages.rows, f.inside.rows) }
+
+// isCut reports whether there are parts of the folder.
+func (f *folder) isCut() bool { return f.pages.up != nil || f.inside.up != nil }
+
+// hasDocument reports whether the folder is known to have a document of its own. One that is not may still get one once
+// it is complete.
+func (f *folder) hasDocument() bool {
+	return f.parent == nil || f.isCut() || f.divided && f.parent.divided
+}
+
+// larger returns the longer one of two lists.
+func larger(a, b *list) *list {
+	if a.size > b.size {
+		return a
+	}
+	return b
 }
 
 // addPage adds a page, which comes after all others in the order of paths.
 func (t *tree) addPage(p page.Page) {
-	r := row{Path: p.Path, URL: t.Base + p.Path, Label: pathLabel(p.Path), Title: clean(titleOf(p)), Pages: 1}
-	r.Folder = page.Folder(strings.TrimSuffix(r.Path, "/")) // "/a/" is a page of "/": what is in "/a/" is one run
+	r := row{
+		Folder: page.Folder(strings.TrimSuffix(p.Path, "/")), // "/a/" is a page of "/": what is in "/a/" is one run
+		Path:   p.Path,
+		URL:    t.Base + p.Path,
+		Title:  clean(titleOf(p)),
+		Pages:  1,
+		clicks: 1,
+	}
 	if changed, ok := dateOf(p); ok {
 		r.Date = changed.Format(time.DateOnly)
 	}
-	if t.held.add(r); t.held.size > maxRows {
-		t.place()
+	t.enter(r.Folder)
+	r.Folder = t.folder.path
+	r.size = sizeOf(r)
+	t.folder.pages.add(r)
+	t.keepWithin(t.folder)
+}
+
+// enter makes a folder the one of the last page.
+func (t *tree) enter(path string) {
+	for t.folder.parent != nil && !strings.HasPrefix(path, t.folder.path) {
+		t.leave()
+	}
+	for f := t.folder; f.depth < maxDepth && strings.HasPrefix(path, f.path) && path != f.path; f = t.folder {
+		t.folder = newFolder(childOf(f.path, path), f)
 	}
 }
 
-// place puts the rows that are held into their folders.
-func (t *tree) place() {
-	for _, r := range t.held.rows {
-		for t.folder.parent != nil && !strings.HasPrefix(r.Folder, t.folder.path) {
-			t.close()
+// childOf returns the folder in a folder that a path below it is in, or is.
+func childOf(folder, path string) string {
+	return path[:len(folder)+strings.IndexByte(path[len(folder):], '/')+1]
+}
+
+// leave leaves a folder after its last page.
+func (t *tree) leave() {
+	f := t.folder
+	above := f.parent
+	t.folder = above
+	isLarge := above.divided && (f.divided || f.size() >= ownDocument)
+	switch rows := f.rows(); {
+	case isLarge || f.isCut():
+		above.inside.add(t.document(f))
+	case len(rows) < ownHeading:
+		for _, r := range rows {
+			r.Folder = above.path
+			r.size = sizeOf(r)
+			if r.Kind == toPage {
+				above.pages.add(r)
+			} else {
+				above.inside.add(r)
+			}
 		}
-		for f := t.folder; f.depth < maxDepth && strings.HasPrefix(r.Folder, f.path) && r.Folder != f.path; f = t.folder {
-			path := r.Folder[:len(f.path)+strings.IndexByte(r.Folder[len(f.path):], '/')+1]
-			t.folder = &folder{path: path, name: nameAt(path, 0), parent: f, depth: f.depth + 1}
+	default:
+		above.inside.add(rows...)
+	}
+	t.keepWithin(above)
+}
+
+// keepWithin divides a folder that does not fit into a document, and makes parts of what still does not fit.
+func (t *tree) keepWithin(f *folder) {
+	if f.size() <= maxRows {
+		return
+	}
+	t.divide(f)
+	for f.size() > maxRows {
+		t.cut(f, larger(&f.pages, &f.inside)) // which is larger than a part
+	}
+}
+
+// divide makes documents of the folders in one that were shown in its own so far.
+func (t *tree) divide(f *folder) {
+	if !f.divided {
+		f.divided = true
+		t.moveOut(f, ownDocument)
+	}
+}
+
+// moveOut makes documents of the folders in one that were shown in its own and have at least a size.
+func (t *tree) moveOut(f *folder, size int) {
+	shown := f.inside.rows
+	f.inside = list{series: f.inside.series}
+	for len(shown) > 0 {
+		n := runIn(f, shown)
+		run := list{}
+		run.add(shown[:n]...)
+		shown = shown[n:]
+		isLink := run.rows[0].Folder == f.path
+		if isLink || run.size < size {
+			f.inside.add(run.rows...)
+			continue
 		}
-		r.Folder = t.folder.path
-		t.put(r)
+		child := newFolder(childOf(f.path, run.rows[0].Folder), f)
+		f.inside.add(t.write(child, child.name, run.rows, nil))
 	}
-	t.held.rows = t.held.rows[:0]
 }
 
-func (t *tree) put(rows ...row) {
-	t.folder.add(rows...)
-	t.cut(t.folder, &t.folder.list, 1)
-}
-
-// close leaves a folder after its last page.
-func (t *tree) close() {
-	f, rows := t.folder, t.folder.rows
-	t.folder = f.parent
-	if t.hasDocument(f) {
-		rows = []row{t.document(f)}
+// runIn is how many rows from the first one on stay together when a folder is divided or cut: those of a folder in it.
+func runIn(f *folder, rows []row) int {
+	if rows[0].Folder == f.path {
+		return 1
 	}
-	if len(rows) < ownHeading {
-		for i := range rows {
-			rows[i].Folder = t.folder.path
-		}
+	child := childOf(f.path, rows[0].Folder)
+	n := slices.IndexFunc(rows, func(r row) bool { return !strings.HasPrefix(r.Folder, child) })
+	if n < 0 {
+		return len(rows)
 	}
-	t.put(rows...)
+	return n
 }
-
-// hasDocument reports whether a folder is known to have a document of its own.
-func (t *tree) hasDocument(f *folder) bool { return f.parent == nil || f.up != nil || f.size >= t.own }
 
 // document makes the document of a complete folder, and the last ones of its parts. It returns a link to it.
 func (t *tree) document(f *folder) row {
-	l := &f.list
-	for level := 1; l.up != nil; level, l = level+1, l.up {
-		t.part(f, l, len(l.rows), level)
-	}
-	return t.write(f.name, f, "", l)
+	return t.write(f, f.name, t.shown(f, maxRows), nil)
 }
 
-// cut makes parts of the first rows until the rest fits into a document. A part is at least half full, and the next
-// begins at the row with the lowest hash, so that adding a page leaves most parts as they are.
-func (t *tree) cut(f *folder, l *list, level int) {
-	for l.size > maxRows {
-		var first list
-		at, lowest := 1, uint64(math.MaxUint64)
-		for i, r := range l.rows {
-			if hash := xxhash.Sum64String(r.Path); first.size > maxRows/2 && hash <= lowest {
-				at, lowest = i, hash
-			}
-			if first.add(r); first.size > maxRows {
-				break
-			}
+// shown makes what is left of the parts of a folder, and more of them until the rest fits. It returns the rest.
+func (t *tree) shown(f *folder, limit int) []row {
+	pages, inside := t.top(f, &f.pages), t.top(f, &f.inside)
+	for pages.size+inside.size > limit {
+		if larger(pages, inside) == pages {
+			pages = t.allParts(f, pages)
+		} else {
+			inside = t.allParts(f, inside)
 		}
-		t.part(f, l, at, level)
+	}
+	return slices.Concat(pages.rows, inside.rows)
+}
+
+// top makes the last parts of a list that was cut, and returns the list of all its parts.
+func (t *tree) top(f *folder, l *list) *list {
+	for l.up != nil {
+		l = t.allParts(f, l)
+	}
+	return l
+}
+
+// allParts makes parts of a whole list, and returns the list of these.
+func (t *tree) allParts(f *folder, l *list) *list {
+	t.cut(f, l)
+	t.part(f, l, len(l.rows))
+	return l.up
+}
+
+// cut makes parts of the first rows until the rest fits into one.
+func (t *tree) cut(f *folder, l *list) {
+	for l.size > maxPart {
+		t.part(f, l, cutAt(f, l.rows))
 	}
 }
 
-// part makes a document of the first n rows of a folder's list.
-func (t *tree) part(f *folder, l *list, n, level int) {
-	first, rest := list{rows: l.rows[:n]}, list{up: cmp.Or(l.up, new(list))}
-	path := first.rows[0].Path
-	rest.add(l.rows[n:]...)
-	*l = rest
-	l.up.add(t.write(nameAt(path, level), f, path, &first))
-	t.cut(f, l.up, level+1)
+// cutAt is how many rows of a folder's list are the next part. A part is at least half full, and the one after it begins
+// where the hash is the lowest, so that adding a page leaves most parts as they are.
+func cutAt(f *folder, rows []row) int {
+	at, lowest := len(rows), uint64(math.MaxUint64)
+	var before list
+	for i := 0; i < len(rows) && before.size <= maxPart; {
+		hash := xxhash.Sum64String(rows[i].Path)
+		if before.size > maxPart/2 && hash <= lowest {
+			at, lowest = i, hash
+		}
+		n := runIn(f, rows[i:])
+		before.add(rows[i : i+n]...)
+		i += n
+	}
+	return at
 }
 
-// write emits the document of a folder, or the part that begins at a path, and returns the row that links to it.
-func (t *tree) write(name string, f *folder, part string, l *list) row {
+// part is what the document of a part says beside its rows.
+type part struct {
+	IsIndex    bool   // it is of the list of all documents
+	From, To   string // labels of the first and the last row
+	Before     string // URL of the part before; or ""
+	After      string // URL of the next; or ""
+	AfterBegin string // label of the first row of the next; or ""
+}
+
+// part makes a document of the first n rows of a list.
+func (t *tree) part(f *folder, l *list, n int) {
+	first, rest := l.rows[:n], slices.Clone(l.rows[n:])
+	if l.up == nil {
+		l.up = &list{series: l.series + "+"}
+	}
+	name := nameAt(l.series, first[0].Path)
+	p := part{IsIndex: strings.HasPrefix(l.series, indexSeries)}
+	p.From, _ = ends(f, first[0])
+	_, p.To = ends(f, first[n-1])
+	if l.before != "" {
+		p.Before = t.Sitemap + l.before
+	}
+	if len(rest) > 0 {
+		p.After = t.Sitemap + nameAt(l.series, rest[0].Path)
+		p.AfterBegin, _ = ends(f, rest[0])
+	}
+	link := t.write(f, name, first, &p)
+	l.before = name
+	l.rows, l.size = nil, 0
+	l.add(rest...)
+	l.up.add(link)
+	t.cut(f, l.up)
+}
+
+// ends are the first and the last label of a row in a list of a folder.
+func ends(f *folder, r row) (from, to string) {
+	switch {
+	case r.Kind == toPart:
+		return r.From, r.To
+	case r.Folder != f.path:
+		r.Path = childOf(f.path, r.Folder)
+	}
+	label := labelBelow(f.path, r.Path)
+	return label, label
+}
+
+// write emits the document of a folder, or a part of it, and returns the row that links to it.
+func (t *tree) write(f *folder, name string, rows []row, p *part) row {
 	runtime.Gosched() // requests go first
-	v := view{Host: t.host(), Folder: pathLabel(f.path), Part: pathLabel(part), Sections: sectionsOf(l.rows)}
-	if t.Feed && name == HTML { // whether there is a feed is known at the end
-		v.Feed = t.Sitemap + Feed
+	link := row{Folder: f.path, Path: f.path, URL: t.Sitemap + name, Kind: toFolder}
+	for _, r := range rows {
+		link.Pages += r.Pages
+		link.clicks = max(link.clicks, r.clicks+1)
 	}
-	for _, r := range l.rows {
-		v.Pages += r.Pages
+	if f.parent != nil && p == nil {
+		link.Folder = f.parent.path
 	}
-	for above := f; above != nil; above = above.parent {
-		if t.hasDocument(above) && (above != f || part != "") {
-			v.Above = append(v.Above, row{Label: pathLabel(above.path), URL: t.Sitemap + above.name})
-		}
+	if p != nil {
+		link.Path = rows[0].Path
+		link.Kind = toPart
+		link.From, link.To = p.From, p.To
 	}
-	slices.Reverse(v.Above)
+	link.size = sizeOf(link)
+	if name != HTML && slices.ContainsFunc(rows, func(r row) bool { return r.Kind == toPage }) {
+		t.all = append(t.all, link)
+	}
+	v := t.view(f, rows, p)
 	t.emit(newDocument(name, "text/html", pagePolicy, pageTemplate, v, v.body))
-	link := row{Folder: f.path, Path: cmp.Or(part, f.path), URL: t.Sitemap + name, Label: v.Folder, Pages: v.Pages, IsDocument: true}
-	if part != "" {
-		link.Label = v.Part + " …"
-	}
 	return link
 }
 
-// nameAt is the name of a folder's document (level 0), of a part that begins at a path (1), or of a part of the list of
-// parts (2 and so on). Nobody can find two paths with one name.
-func nameAt(path string, level int) string {
-	return fmt.Sprintf("-%.16x.html", sha256.Sum256(fmt.Appendf(nil, "%d %s", level, path)))
+// finish makes the documents that are left.
+func (t *tree) finish() {
+	for t.folder.parent != nil {
+		t.leave()
+	}
+	root := t.folder
+	if root.size() > frontRows {
+		t.divide(root)
+	}
+	// There is more room in other documents. Small folders, too, have their own rather than that their list is cut.
+	for size := ownDocument / 2; size >= smallest && root.size() > frontRows && !root.isCut(); size /= 2 {
+		t.moveOut(root, size)
+	}
+	rows := t.shown(root, frontRows)
+	if len(rows) == 0 {
+		return
+	}
+	farthest := slices.MaxFunc(rows, func(a, b row) int { return a.clicks - b.clicks })
+	if farthest.clicks > maxClicks {
+		rows = append(rows, t.index(root)...)
+	}
+	t.write(root, root.name, rows, nil)
+}
+
+// index makes the list of all documents that have pages, for sites whose folders are so many and so deep that more clicks
+// than maxClicks lead to some. It returns links to its parts.
+func (t *tree) index(root *folder) []row {
+	slices.SortStableFunc(t.all, func(a, b row) int { return strings.Compare(a.Path, b.Path) })
+	l := &list{series: indexSeries}
+	for _, r := range t.all {
+		if r.Kind == toPart {
+			folder := labelBelow(root.path, r.Folder)
+			r.From = clean(folder + r.From)
+			r.To = clean(folder + r.To)
+		}
+		r.Folder = root.path
+		r.size = sizeOf(r)
+		l.add(r)
+	}
+	for l = t.allParts(root, l); l.size > maxIndex && len(l.rows) > 1; {
+		l = t.allParts(root, l)
+	}
+	for i := range l.rows {
+		l.rows[i].Kind = toIndex
+	}
+	return l.rows
+}
+
+// nameAt is the name of the document of a folder, or of the part of a series that begins at a path. Nobody can find two
+// paths with one name.
+func nameAt(series, path string) string {
+	return fmt.Sprintf("-%.16x.html", sha256.Sum256([]byte(series+" "+path)))
+}
+
+// sizeOf is how many bytes a row has in HTML at most.
+func sizeOf(r row) int {
+	size := escapedSize(r.URL) + labelSize(strings.TrimPrefix(r.Path, r.Folder))
+	switch {
+	case r.Kind != toPage:
+		return markupOfLink + size + escapedSize(r.From) + escapedSize(r.To)
+	case r.Date != "":
+		size += markupOfDate
+	}
+	return markupOfPage + size + escapedSize(r.Title)
+}
+
+// labelSize is how many bytes the label of a path has in HTML at most.
+func labelSize(path string) int {
+	label := pathLabel(path)
+	if utf8.RuneCountInString(label) == maxTitle {
+		return maxLabel
+	}
+	return escapedSize(label)
 }
 
 // escapedSize is how many bytes a text has in HTML.

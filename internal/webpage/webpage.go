@@ -5,7 +5,6 @@ package webpage
 import (
 	"cmp"
 	"encoding/json"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -70,21 +69,21 @@ func newDocument(name, contentType, policy, template string, content any, body f
 }
 
 // Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
-// order. It holds one document's pages for each folder that the last page is in, of at most 17, 1,000 for the feed, 2,000 for the
-// news sitemap, and for LLMs 1,000 and 40 below each of 100 headings.
+// order. It holds one document's pages for each folder that the last page is in, of at most 17, a link to each document, 1,000
+// pages for the feed, 2,000 for the news sitemap, and for LLMs 1,000 and 40 below each of 100 headings.
 type Builder struct {
 	tree
 	latest latest
 	newest newest
 	linked linked
 
-	// Of the page whose path is the sitemap's folder, which comes first; "": it has none.
-	frontTitle, frontDescription, frontLang string
+	// Of the page whose path is the sitemap's folder, which comes first, as is the tree's front; "": it has none.
+	frontDescription, frontLang string
 }
 
 // New returns a Builder that calls emit for each document as soon as it is complete.
 func New(o Options, emit func(Document)) *Builder {
-	b := &Builder{tree: tree{Options: o, own: ownDocument, folder: &folder{path: o.root(), name: HTML}, emit: emit}}
+	b := &Builder{tree: tree{Options: o, folder: newFolder(o.root(), nil), emit: emit}}
 	if o.News != nil {
 		b.newest.NewsOptions = o.News
 		b.newest.result = News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
@@ -97,7 +96,7 @@ func New(o Options, emit func(Document)) *Builder {
 func (b *Builder) Add(p page.Page, section string) {
 	if p.Path == b.root() {
 		// Which may be parts of larger strings.
-		b.frontTitle = strings.Clone(clean(titleOf(p)))
+		b.front = strings.Clone(clean(titleOf(p)))
 		b.frontDescription = strings.Clone(clean(descriptionOf(p)))
 		b.frontLang = strings.Clone(cmp.Or(p.Extensions, new(page.Extensions)).Lang)
 	}
@@ -118,15 +117,7 @@ func (b *Builder) Add(p page.Page, section string) {
 // Finish makes the documents that are left. Without pages there is no HTML, and without dates there is no feed.
 func (b *Builder) Finish() {
 	b.Feed = len(b.latest.pages) > 0
-	if b.held.size <= maxRows {
-		b.own = math.MaxInt // there is one document
-	}
-	for b.place(); b.folder.parent != nil; {
-		b.close()
-	}
-	if b.held.size > 0 {
-		b.document(b.folder)
-	}
+	b.tree.finish()
 	b.feed()
 	if b.News != nil {
 		b.news()
@@ -178,6 +169,14 @@ func visible(r rune) rune {
 		return -1
 	}
 	return r
+}
+
+// labelBelow is a path below a folder as people read it; of the folder itself, it is the whole path.
+func labelBelow(folder, path string) string {
+	if below := strings.TrimPrefix(path, folder); below != "" {
+		return pathLabel(below)
+	}
+	return pathLabel(path)
 }
 
 // pathLabel is a path or folder as people read it.

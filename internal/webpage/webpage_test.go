@@ -99,68 +99,124 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// listing is what a reader finds who starts at a document and follows all of its links.
+// listing is what a reader finds who starts at the first document and follows all links of the documents.
 type listing struct {
-	t         testing.TB
-	documents map[string]Document
-	pages     []string // URLs, in the order in which they were found
-	titles    map[string]string
-	seen      map[string]bool // documents, by name
-	longest   int             // bytes of a document
-	depth     int             // of links
+	pages   []string // URLs, in the order in which they were found
+	titles  map[string]string
+	seen    map[string]*html.Node // documents, by name
+	longest int                   // bytes of a document
+	clicks  int                   // to the farthest page
 }
 
-func (l *listing) follow(name string, depth int) (pages int) {
-	d, ok := l.documents[name]
-	if !ok || l.seen[name] {
-		l.t.Fatalf("%s: exists: %v, linked twice: %v", name, ok, l.seen[name])
-	}
-	l.seen[name] = true
-	body := d.Body()
-	l.longest, l.depth = max(l.longest, len(body)), max(l.depth, depth)
-	root := parse(body)
-	checkDocument(l.t, d, root)
-	before := len(l.pages)
-	for _, a := range elements(elements(root, "main")[0], "a") {
-		url, row := attribute(a, "href"), a.Parent
-		below := strings.TrimPrefix(url, options.Sitemap)
-		if _, isDocument := l.documents[below]; !isDocument {
-			l.pages = append(l.pages, url)
-			l.titles[url] = text(a)
-			continue
+// read follows all links, and checks what documents say of each other.
+func read(t testing.TB, documents map[string]Document) *listing {
+	t.Helper()
+	l := &listing{titles: make(map[string]string), seen: make(map[string]*html.Node)}
+	type link struct{ from, count string }
+	links := make(map[string][]link)
+	for next, clicks := []string{".html"}, 1; len(next) > 0; clicks++ {
+		var found []string
+		for _, name := range next {
+			d, ok := documents[name]
+			if !ok {
+				t.Fatalf("there is no %s", name)
+			}
+			if l.seen[name] != nil {
+				continue
+			}
+			body := d.Body()
+			l.longest = max(l.longest, len(body))
+			if name == ".html" && len(body) > maxFront {
+				t.Errorf("the first document has %d bytes", len(body))
+			}
+			root := parse(body)
+			l.seen[name] = root
+			checkDocument(t, d, root)
+			for _, a := range elements(elements(root, "main")[0], "a") {
+				url := attribute(a, "href")
+				if url[0] == '#' {
+					continue
+				}
+				below := strings.TrimPrefix(url, options.Sitemap)
+				if _, isDocument := documents[below]; !isDocument {
+					l.pages = append(l.pages, url)
+					l.titles[url] = text(a)
+					l.clicks = clicks
+					continue
+				}
+				found = append(found, below)
+				if spans := elements(a.Parent, "span"); len(spans) > 0 { // there is none in the list of all parts of the index
+					links[below] = append(links[below], link{name, text(spans[0])})
+				}
+			}
 		}
-		if want := fmt.Sprintf(" %d page", l.follow(below, depth+1)); !strings.Contains(text(row), want) {
-			l.t.Errorf("%s: %q, want%s", name, text(row), want)
-		}
+		next = found
 	}
-	for _, nav := range elements(root, "nav") {
-		for _, a := range elements(nav, "a") {
-			if above := strings.TrimPrefix(attribute(a, "href"), options.Sitemap); !l.seen[above] {
-				l.t.Errorf("%s: %s does not lead to it", name, above)
+	for name, from := range links {
+		head := text(elements(l.seen[name], "p")[0])
+		for _, link := range from {
+			if count, _, _ := strings.Cut(head, ","+" "); count != link.count {
+				t.Errorf("%s says that %s has %s, and that says %q", link.from, name, link.count, head)
 			}
 		}
 	}
-	pages = len(l.pages) - before
-	if head := text(elements(root, "p")[0]); !strings.HasPrefix(head, fmt.Sprint(pages, " page")) {
-		l.t.Errorf("%s: %q, want %d pages", name, head, pages)
-	}
-	return pages
-}
-
-// read follows all links from the first document on, and checks that all others were found.
-func read(t testing.TB, documents map[string]Document) *listing {
-	t.Helper()
-	l := &listing{t: t, documents: documents, titles: make(map[string]string), seen: make(map[string]bool)}
-	l.follow(".html", 0)
 	for name := range documents {
-		if strings.HasSuffix(name, ".html") && !l.seen[name] {
+		if strings.HasSuffix(name, ".html") && l.seen[name] == nil {
 			t.Errorf("nothing links to %s", name)
 		}
+	}
+	for name, root := range l.seen {
+		l.checkWays(t, name, root)
 	}
 	if l.longest > maxSize {
 		t.Errorf("a document has %d bytes", l.longest)
 	}
+	if l.clicks > maxClicks {
+		t.Errorf("a page is %d clicks away", l.clicks)
+	}
 	return l
+}
+
+// checkWays checks the links from a document to others that are not in its list.
+func (l *listing) checkWays(t testing.TB, name string, root *html.Node) {
+	t.Helper()
+	ids := make(map[string]bool)
+	for _, section := range elements(root, "section") {
+		ids["#"+attribute(section, "id")] = true
+	}
+	for _, a := range elements(root, "a") {
+		url := attribute(a, "href")
+		if url[0] == '#' && !ids[url] {
+			t.Errorf("%s has no section %s", name, url)
+		}
+	}
+	navs := elements(root, "nav")
+	crumbs := elements(navs[0], "a")
+	home := options.Base + options.root()
+	if attribute(crumbs[0], "href") != home || text(crumbs[0]) != "Home" {
+		t.Errorf("%s: the first link is %v", name, crumbs[0].Attr)
+	}
+	for _, a := range crumbs[1:] {
+		if l.seen[strings.TrimPrefix(attribute(a, "href"), options.Sitemap)] == nil {
+			t.Errorf("%s leads to %v", name, a.Attr)
+		}
+	}
+	// The next part leads back to this one.
+	for _, nav := range navs[1:] {
+		for _, a := range elements(nav, "a") {
+			rel, back := attribute(a, "rel"), "prev"
+			if rel == "prev" {
+				back = "next"
+			}
+			other := l.seen[strings.TrimPrefix(attribute(a, "href"), options.Sitemap)]
+			leadsBack := func(a *html.Node) bool {
+				return attribute(a, "rel") == back && attribute(a, "href") == options.Sitemap+name
+			}
+			if other == nil || !slices.ContainsFunc(elements(other, "a"), leadsBack) {
+				t.Errorf("%s leads to %v, which does not lead back", name, a.Attr)
+			}
+		}
+	}
 }
 
 // checkDocument checks what holds for any HTML document.
@@ -196,11 +252,12 @@ func checkDocument(t testing.TB, d Document, root *html.Node) {
 		}
 		for _, a := range n.Attr {
 			isURL := a.Key == "href"
-			if a.Key == "src" || a.Key == "style" || strings.HasPrefix(a.Key, "on") || isURL && !strings.HasPrefix(a.Val, options.Base+"/") {
+			if a.Key == "src" || a.Key == "style" || strings.HasPrefix(a.Key, "on") ||
+				isURL && a.Val[0] != '#' && !strings.HasPrefix(a.Val, options.Base+"/") {
 				t.Errorf("%s has %s=%q", n.Data, a.Key, a.Val)
 			}
 		}
-		if length := utf8.RuneCountInString(text(n)); n.Data == "bdi" && length > maxTitle+2 { // a part's " …"
+		if length := utf8.RuneCountInString(text(n)); n.Data == "bdi" && length > 2*maxTitle+3 { // from and to
 			t.Errorf("a text of %d characters", length)
 		}
 	}
