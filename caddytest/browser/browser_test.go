@@ -243,7 +243,7 @@ func (b *tab) wantTree(want ...string) {
 		var role, name string
 		_, _ = json.Unmarshal([]byte(node.Role.Value), &role), json.Unmarshal([]byte(node.Name.Value), &name)
 		if role != "InlineTextBox" {
-			got = append(got, strings.TrimSpace(role+" "+name))
+			got = append(got, strings.Join(strings.Fields(role+" "+name), " "))
 		}
 	}
 	for _, node := range want {
@@ -418,9 +418,11 @@ func TestStylesheet(t *testing.T) {
 	b.WantStatus(harness.Local+"/sitemap.xml", 200)
 	b.wantLooks("/sitemap.xml", "loc, lastmod, changefreq, priority, link, image")
 	b.wantColumns("url", 11)
-	b.wantTree("StaticText Sitemap", "StaticText Page", "StaticText Last change", "StaticText "+harness.Local+"/de.html")
+	b.wantTree("StaticText Sitemap", "StaticText This list of pages is for search engines. Pages:", "StaticText 11",
+		"StaticText For people: "+harness.Local+"/sitemap.html", "StaticText Page Last change", "StaticText "+harness.Local+"/de.html")
+	b.wantDays()
 	for name, want := range map[string]string{
-		"urlset": `"Sitemap"`, "link": `"en: " "` + b.Expand(harness.Local) + `/"`, "image": `"image: "`,
+		"url": `"Sitemap"`, "link": `"en: " "` + b.Expand(harness.Local) + `/"`, "image": `"image: "`,
 	} {
 		if got := eval[string](b, fmt.Sprintf(`getComputedStyle(document.querySelector(%q), "::before").content`, name)); got != want && strings.ReplaceAll(got, `" "`, "") != strings.ReplaceAll(want, `" "`, "") {
 			t.Errorf("%s: got %s, want %s", name, got, want)
@@ -434,7 +436,38 @@ func TestStylesheet(t *testing.T) {
 	}, b.SitemapLog)
 	b.wantLooks("/sitemap.xml", "loc, lastmod")
 	b.wantColumns("sitemap", shards)
-	b.wantTree("StaticText Index of sitemaps", "StaticText Sitemap", "StaticText Last change")
+	b.wantTree("StaticText Index of sitemaps", "StaticText This list of sitemaps is for search engines. Sitemaps:",
+		fmt.Sprint("StaticText ", shards), "StaticText Sitemap Last change")
+	b.wantDays()
+
+	// There is no column of what no page has.
+	b.Reload(strings.Replace(caddyfile, "html\nfeed\n", "lastmod off\n", 1))
+	b.Eventually(func() bool { return !strings.Contains(b.Get(harness.Local+"/sitemap.xml").Text, "<lastmod>") }, b.SitemapLog)
+	b.visit("/sitemap.xml")
+	b.wantTree("StaticText Page", "StaticText This list of pages is for search engines. Pages:", "StaticText 11")
+}
+
+// wantDays checks that dates are shown as days: the time is below, where it is not seen.
+func (b *tab) wantDays() {
+	b.T.Helper()
+	const firstLines = `Array.from(document.querySelectorAll("lastmod"), date => {
+		const text = date.firstChild, range = document.createRange();
+		const inSight = Array.from(text.data).filter((_, i) => {
+			range.setStart(text, i);
+			range.setEnd(text, i + 1);
+			return range.getBoundingClientRect().bottom <= date.getBoundingClientRect().bottom + 1;
+		});
+		return inSight.join("");
+	})`
+	got := eval[[]string](b, firstLines)
+	for _, day := range got {
+		if _, err := time.Parse(time.DateOnly, day); err != nil {
+			b.T.Errorf("a date is shown as %q", day)
+		}
+	}
+	if len(got) == 0 {
+		b.T.Error("there are no dates")
+	}
 }
 
 // wantColumns checks that a document has so many rows, whose columns line up.
@@ -491,6 +524,9 @@ func TestLargeSitemap(t *testing.T) {
 	height := eval[float64](b, `scrollTo(0, document.documentElement.scrollHeight), document.querySelector("url:last-child").getBoundingClientRect().bottom`)
 	if height <= 0 || height > 900 {
 		t.Errorf("after scrolling down, the last row ends at %v", height)
+	}
+	if got := eval[string](b, `document.elementFromPoint(innerWidth / 2, 10).localName`); got != "urlset" {
+		t.Errorf("a %s is on top, want the headings of the columns", got)
 	}
 	b.wantQuiet()
 	t.Logf("%d rows in %s, scrolled down in %s", pages, took, time.Since(begun))

@@ -73,9 +73,10 @@ func newDocument(name, contentType, policy, template string, content any, body f
 // pages for the feed, 2,000 for the news sitemap, and for LLMs 1,000 and 40 below each of 100 headings.
 type Builder struct {
 	tree
-	latest latest
-	newest newest
-	linked linked
+	latest  latest
+	newest  newest
+	linked  linked
+	columns columns
 
 	// Of the page whose path is the sitemap's folder, which comes first, as is the tree's front; "": it has none.
 	frontDescription, frontLang string
@@ -100,6 +101,7 @@ func (b *Builder) Add(p page.Page, section string) {
 		b.frontDescription = strings.Clone(clean(descriptionOf(p)))
 		b.frontLang = strings.Clone(cmp.Or(p.Extensions, new(page.Extensions)).Lang)
 	}
+	b.columns.add(p)
 	if b.Feed {
 		b.latest.add(b.Base, p)
 	}
@@ -124,7 +126,10 @@ func (b *Builder) Finish() {
 	}
 	b.llms()
 	if b.Stylesheet {
-		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet, nil, func() []byte { return []byte(stylesheet) }))
+		if b.HTML {
+			b.columns.People = b.Sitemap + HTML
+		}
+		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet, b.columns, func() []byte { return []byte(b.columns.css()) }))
 	}
 }
 

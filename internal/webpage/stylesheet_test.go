@@ -1,0 +1,82 @@
+package webpage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// TestStylesheet looks for what must never be in it, and for all that it has to show. How it looks, only a browser tells.
+func TestStylesheet(t *testing.T) {
+	d := build(t, slices.Values([]page.Page(nil)), Options{Stylesheet: true})[".css"]
+	css := string(d.Body())
+	if d.Type != "text/css; charset=utf-8" || len(css) > 5000 || strings.Count(css, "{") != strings.Count(css, "}") {
+		t.Errorf("got %s, %s, %d bytes", d.Name, d.Type, len(css))
+	}
+	for _, s := range []string{"url(", "@import", "http", "</", ":has("} { // :has takes seconds for 50,000 rows
+		if strings.Contains(css, s) {
+			t.Errorf("it has %s", s)
+		}
+	}
+	for _, s := range strings.Fields("urlset:: sitemapindex:: url, sitemap { loc lastmod changefreq priority link:: image:: counter-increment: color-scheme:") {
+		if !strings.Contains(css, s) {
+			t.Errorf("it has no %s", s)
+		}
+	}
+}
+
+// TestStylesheetColumns: there is no column of what no page has, and the way to the page for people if there is one.
+func TestStylesheetColumns(t *testing.T) {
+	const (
+		dates  = `" Last\2005 change"`
+		people = `"\00000aFor people: https://example.com/sitemap.html"`
+	)
+	seen := make(map[string]bool)
+	for _, test := range []struct {
+		name                  string
+		pages                 []page.Page
+		html                  bool
+		widths, dates, people string
+	}{
+		{"no pages", nil, false, "0px 0px 0px", `""`, `""`},
+		{"paths", []page.Page{{Path: "/"}}, false, "0px 0px 0px", `""`, `""`},
+		{"a date that is written in no form", []page.Page{{Path: "/", LastMod: 1 << 40}}, false, "0px 0px 0px", `""`, `""`},
+		{"one date", []page.Page{{Path: "/"}, {Path: "/a", LastMod: 1}, {Path: "/b"}}, false, "11.5ch 0px 0px", dates, `""`},
+		{"all", []page.Page{{Path: "/", LastMod: 1, ChangeFreq: 1}, {Path: "/a", Priority: 1}}, false,
+			"11.5ch 6rem 7rem", dates, `""`},
+		{"pages for people", []page.Page{{Path: "/"}}, true, "0px 0px 0px", `""`, people},
+	} {
+		o := options
+		o.HTML = test.html
+		o.Stylesheet = true
+		d := build(t, slices.Values(test.pages), o)[".css"]
+		css := string(d.Body())
+		widths := strings.Fields(test.widths)
+		want := fmt.Sprintf(ofSite, widths[0], widths[1], widths[2], test.dates, test.people)
+		if !strings.HasSuffix(css, want) {
+			t.Errorf("%s: got %s, want %s", test.name, css[strings.LastIndex(css, ":root"):], want)
+		}
+		if isNew := !seen[want]; isNew == seen[d.ETag] {
+			t.Errorf("%s: the ETag does not say what the body does", test.name)
+		}
+		seen[want], seen[d.ETag] = true, true
+	}
+}
+
+func TestQuoteCSS(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        `""`,
+		"https://a.example/b.css": `"https://a.example/b.css"`,
+		`a"b`:                     `"a\000022b"`,
+		`a\`:                      `"a\00005c"`,
+		"a\nb":                    `"a\00000ab"`,
+		"</style>{{(ü)}}'&+":      `"\00003c/style\00003e\00007b\00007b\000028\0000fc\000029\00007d\00007d\000027\000026\00002b"`,
+	} {
+		if got := quoteCSS(text); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
