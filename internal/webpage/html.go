@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 var (
@@ -171,6 +173,13 @@ func searched(folders, parts, pages int) string {
 	return strings.Join(kinds[:last], ", ") + strings.Repeat(" and ", min(last, 1)) + kinds[last]
 }
 
+// idOf is the ID of a folder's section.
+func idOf(folder string) string {
+	const digits = 8 // so few that folders could share one, and then a link would lead to the other
+	hash := strconv.FormatUint(xxhash.Sum64String(folder), 36)
+	return "s" + hash[max(len(hash)-digits, 0):]
+}
+
 // sectionsOf groups rows by their folders, in the order of these; rows keep their order.
 func sectionsOf(folder string, rows []row) (sections []section) {
 	byFolder := func(a, b row) int { return strings.Compare(a.Folder, b.Folder) }
@@ -180,7 +189,7 @@ func sectionsOf(folder string, rows []row) (sections []section) {
 			continue
 		}
 		if n := len(sections); n == 0 || sections[n-1].folder != r.Folder {
-			sections = append(sections, section{Label: pathLabel(r.Folder), ID: "s" + strconv.Itoa(n), folder: r.Folder})
+			sections = append(sections, section{Label: pathLabel(r.Folder), ID: idOf(r.Folder), folder: r.Folder})
 			if r.Folder == folder {
 				sections[n].Label = "Pages"
 			}

@@ -25,6 +25,7 @@ const (
 	frontRows   = maxFront - 20_000
 	maxPart     = maxRows / 2  // of what does not fit into one document, in each
 	ownDocument = maxRows / 20 // from this size on, a folder of a divided folder has a document of its own
+	maxOwn      = 20_000       // of the list of folders, of which each has its own document
 	smallest    = 500          // of a folder's document
 	ownHeading  = 4            // from so many rows on, a folder has a heading of its own
 	maxDepth    = 16           // deeper folders count as a part of the last one
@@ -34,7 +35,7 @@ const (
 	markupOfPage    = len("\n<li><a href=\"\"><bdi></bdi></a> <bdi></bdi></li>")
 	markupOfDate    = len(" <time>2006-01-02</time>")
 	markupOfLink    = len("\n<li><a href=\"\"><bdi> – </bdi></a> <span>10,000,000 pages</span></li>")
-	markupOfSection = len("\n<section id=\"s1000\">\n<h2><bdi></bdi></h2>\n<ul lang=\"\">\n</ul>\n</section>")
+	markupOfSection = len("\n<section id=\"s12345678\">\n<h2><bdi></bdi></h2>\n<ul lang=\"\">\n</ul>\n</section>")
 
 	maxEscape = len("&#43;")         // of a character
 	maxLabel  = maxTitle * maxEscape // of a text that was cut
@@ -93,8 +94,9 @@ func (l *list) add(rows ...row) {
 // tree distributes pages to documents by their folders. A folder that fits into the document of its parent is shown
 // there, below a heading. Once all that is in a folder does not fit into one document, the folder is divided: those
 // in it have documents of their own, except for small ones. What does not fit after that, which is the folder's own pages
-// or the list of the folders in it, is cut into parts, which its document lists. As in package shard, a cut depends only
-// on the rows around it.
+// or the list of the folders in it, is cut into parts, which its document lists. Where there are so many folders, the rest
+// of them share documents, with a row for each: every document has a style and a script. As in package shard, a cut
+// depends only on the rows around it.
 type tree struct {
 	Options
 	front  string  // title of the front page; or ""
@@ -112,11 +114,19 @@ type folder struct {
 
 	pages   list // in it, and those of folders without a heading
 	inside  list // links to the documents of folders in it, and the rows of those that are shown here
+	shared  list // rows of folders in it that share documents
 	divided bool
 }
 
 func newFolder(path string, parent *folder) *folder {
-	f := &folder{path: path, name: HTML, parent: parent, pages: list{series: "pages"}, inside: list{series: "folders"}}
+	f := &folder{
+		path:   path,
+		name:   HTML,
+		parent: parent,
+		pages:  list{series: "pages"},
+		inside: list{series: "folders"},
+		shared: list{series: "shared"},
+	}
 	if parent != nil {
 		f.name = nameAt("folder", path)
 		f.depth = parent.depth + 1
@@ -130,6 +140,9 @@ func (f *folder) rows() []row { return slices.Concat(f.pages.rows, f.inside.rows
 
 // isCut reports whether there are parts of the folder.
 func (f *folder) isCut() bool { return f.pages.up != nil || f.inside.up != nil }
+
+// hasMany reports whether there are so many folders in the folder that others share documents.
+func (f *folder) hasMany() bool { return f.inside.up != nil || f.inside.size > maxOwn }
 
 // hasDocument reports whether the folder is known to have a document of its own. One that is not may still get one once
 // it is complete.
@@ -186,9 +199,12 @@ func (t *tree) leave() {
 	above := f.parent
 	t.folder = above
 	isLarge := above.divided && (f.divided || f.size() >= ownDocument)
+	isOne := !f.divided && !f.isCut()
 	switch rows := f.rows(); {
+	case isLarge && isOne && above.hasMany():
+		t.share(above, rows)
 	case isLarge || f.isCut():
-		above.inside.add(t.document(f))
+		t.addInside(above, t.document(f))
 	case len(rows) < ownHeading:
 		for _, r := range rows {
 			r.Folder = above.path
@@ -196,13 +212,52 @@ func (t *tree) leave() {
 			if r.Kind == toPage {
 				above.pages.add(r)
 			} else {
-				above.inside.add(r)
+				t.addInside(above, r)
 			}
 		}
 	default:
-		above.inside.add(rows...)
+		t.addInside(above, rows...)
 	}
 	t.keepWithin(above)
+}
+
+// share puts the rows of a folder into a document that it shares with others of the folder above.
+func (t *tree) share(above *folder, rows []row) {
+	above.shared.add(rows...)
+	for above.shared.size > maxRows {
+		t.writeShared(above, cutAt(above, above.shared.rows, maxRows))
+	}
+}
+
+// addInside adds rows to the list of the folders in one, in order: after all that share documents.
+func (t *tree) addInside(f *folder, rows ...row) {
+	if len(f.shared.rows) > 0 {
+		t.writeShared(f, len(f.shared.rows))
+	}
+	f.inside.add(rows...)
+}
+
+// writeShared makes the document of the first n rows of folders that share one, and a link to each of the folders.
+func (t *tree) writeShared(f *folder, n int) {
+	rows, document := t.writeFirst(f, &f.shared, n)
+	for len(rows) > 0 {
+		n := runIn(f, rows)
+		link := row{
+			Folder: f.path,
+			Path:   childOf(f.path, rows[0].Folder),
+			Kind:   toFolder,
+		}
+		first := rows[0].Folder
+		for _, r := range rows[:n] {
+			first = min(first, r.Folder)
+			link.Pages += r.Pages
+			link.clicks = max(link.clicks, r.clicks+1)
+		}
+		link.URL = document.URL + "#" + idOf(first)
+		link.size = sizeOf(link)
+		f.inside.add(link)
+		rows = rows[n:]
+	}
 }
 
 // keepWithin divides a folder that does not fit into a document, and makes parts of what still does not fit.
@@ -263,6 +318,7 @@ func (t *tree) document(f *folder) row {
 
 // shown makes what is left of the parts of a folder, and more of them until the rest fits. It returns the rest.
 func (t *tree) shown(f *folder, limit int) []row {
+	t.addInside(f) // what is left of those that share documents
 	pages, inside := t.top(f, &f.pages), t.top(f, &f.inside)
 	for pages.size+inside.size > limit {
 		if larger(pages, inside) == pages {
@@ -292,18 +348,18 @@ func (t *tree) allParts(f *folder, l *list) *list {
 // cut makes parts of the first rows until the rest fits into one.
 func (t *tree) cut(f *folder, l *list) {
 	for l.size > maxPart {
-		t.part(f, l, cutAt(f, l.rows))
+		t.part(f, l, cutAt(f, l.rows, maxPart))
 	}
 }
 
-// cutAt is how many rows of a folder's list are the next part. A part is at least half full, and the one after it begins
-// where the hash is the lowest, so that adding a page leaves most parts as they are.
-func cutAt(f *folder, rows []row) int {
+// cutAt is how many rows of a folder's list are the next part, which has room for a size. A part is at least half full,
+// and the one after it begins where the hash is the lowest, so that adding a page leaves most parts as they are.
+func cutAt(f *folder, rows []row, size int) int {
 	at, lowest := len(rows), uint64(math.MaxUint64)
 	var before list
-	for i := 0; i < len(rows) && before.size <= maxPart; {
+	for i := 0; i < len(rows) && before.size <= size; {
 		hash := xxhash.Sum64String(rows[i].Path)
-		if before.size > maxPart/2 && hash <= lowest {
+		if before.size > size/2 && hash <= lowest {
 			at, lowest = i, hash
 		}
 		n := runIn(f, rows[i:])
@@ -322,12 +378,19 @@ type part struct {
 	AfterBegin string // label of the first row of the next; or ""
 }
 
-// part makes a document of the first n rows of a list.
+// part makes a document of the first n rows of a list, and lists it.
 func (t *tree) part(f *folder, l *list, n int) {
-	first, rest := l.rows[:n], slices.Clone(l.rows[n:])
+	_, link := t.writeFirst(f, l, n)
 	if l.up == nil {
 		l.up = &list{series: l.series + "+"}
 	}
+	l.up.add(link)
+	t.cut(f, l.up)
+}
+
+// writeFirst makes a document of the first n rows of a list, and takes these from it.
+func (t *tree) writeFirst(f *folder, l *list, n int) (first []row, link row) {
+	first, rest := l.rows[:n], slices.Clone(l.rows[n:])
 	name := nameAt(l.series, first[0].Path)
 	p := part{IsIndex: strings.HasPrefix(l.series, indexSeries)}
 	p.From, _ = ends(f, first[0])
@@ -339,12 +402,10 @@ func (t *tree) part(f *folder, l *list, n int) {
 		p.After = t.Sitemap + nameAt(l.series, rest[0].Path)
 		p.AfterBegin, _ = ends(f, rest[0])
 	}
-	link := t.write(f, name, first, &p)
 	l.before = name
 	l.rows, l.size = nil, 0
 	l.add(rest...)
-	l.up.add(link)
-	t.cut(f, l.up)
+	return first, t.write(f, name, first, &p)
 }
 
 // ends are the first and the last label of a row in a list of a folder.

@@ -114,6 +114,7 @@ func read(t testing.TB, documents map[string]Document) *listing {
 	l := &listing{titles: make(map[string]string), seen: make(map[string]*html.Node)}
 	type link struct{ from, count string }
 	links := make(map[string][]link)
+	anchors := make(map[string]bool)
 	for next, clicks := []string{".html"}, 1; len(next) > 0; clicks++ {
 		var found []string
 		for _, name := range next {
@@ -137,7 +138,7 @@ func read(t testing.TB, documents map[string]Document) *listing {
 				if url[0] == '#' {
 					continue
 				}
-				below := strings.TrimPrefix(url, options.Sitemap)
+				below, section, _ := strings.Cut(strings.TrimPrefix(url, options.Sitemap), "#")
 				if _, isDocument := documents[below]; !isDocument {
 					l.pages = append(l.pages, url)
 					l.titles[url] = text(a)
@@ -145,6 +146,10 @@ func read(t testing.TB, documents map[string]Document) *listing {
 					continue
 				}
 				found = append(found, below)
+				if section != "" {
+					anchors[url] = true
+					continue // it has the pages of other folders, too
+				}
 				if spans := elements(a.Parent, "span"); len(spans) > 0 { // there is none in the list of all parts of the index
 					links[below] = append(links[below], link{name, text(spans[0])})
 				}
@@ -158,6 +163,13 @@ func read(t testing.TB, documents map[string]Document) *listing {
 			if count, _, _ := strings.Cut(head, ","+" "); count != link.count {
 				t.Errorf("%s says that %s has %s, and that says %q", link.from, name, link.count, head)
 			}
+		}
+	}
+	for url := range anchors {
+		name, id, _ := strings.Cut(strings.TrimPrefix(url, options.Sitemap), "#")
+		hasID := func(section *html.Node) bool { return attribute(section, "id") == id }
+		if !slices.ContainsFunc(elements(l.seen[name], "section"), hasID) {
+			t.Errorf("nothing is at %s", url)
 		}
 	}
 	for name := range documents {
