@@ -88,6 +88,7 @@ type view struct {
 	Searched string // what the filter looks at
 	IsDated  bool   // some page has a date
 	Contents []row  // folders in this one: links to their documents, or to their sections
+	Folders  []row  // parts of the list of these
 	Sections []section
 	Index    []row // parts of the list of all documents
 }
@@ -123,6 +124,8 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 	switch {
 	case p != nil && p.IsIndex:
 		v.Folder = "All folders"
+	case f.path == "/" && !isFirst:
+		v.Folder = v.Host
 	case !isFirst:
 		v.Folder = pathLabel(f.path)
 	}
@@ -136,6 +139,7 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 	}
 	slices.Reverse(v.Above)
 	of := make(map[kind]int)
+	var listed []row
 	for _, r := range rows {
 		if r.Kind == toIndex {
 			r.Label = labelOf(r)
@@ -145,9 +149,15 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 		of[r.Kind]++
 		v.Pages += r.Pages
 		v.IsDated = v.IsDated || r.Date != ""
+		if r.Kind == toFolders {
+			r.Label = labelOf(r)
+			v.Folders = append(v.Folders, r)
+			continue
+		}
+		listed = append(listed, r)
 	}
-	v.Searched = searched(of[toFolder], of[toPart], of[toPage])
-	v.Sections = sectionsOf(f.path, rows)
+	v.Searched = searched(of[toFolder], of[toPart]+of[toFolders], of[toPage])
+	v.Sections = sectionsOf(f.path, listed)
 	v.Contents = contentsOf(f.path, v.Sections)
 	return v
 }
@@ -185,9 +195,6 @@ func sectionsOf(folder string, rows []row) (sections []section) {
 	byFolder := func(a, b row) int { return strings.Compare(a.Folder, b.Folder) }
 	ending := commonEnding(rows)
 	for _, r := range slices.SortedStableFunc(slices.Values(rows), byFolder) {
-		if r.Kind == toIndex {
-			continue
-		}
 		if n := len(sections); n == 0 || sections[n-1].folder != r.Folder {
 			sections = append(sections, section{Label: pathLabel(r.Folder), ID: idOf(r.Folder), folder: r.Folder})
 			if r.Folder == folder {

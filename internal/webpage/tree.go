@@ -41,17 +41,23 @@ const (
 	maxLabel  = maxTitle * maxEscape // of a text that was cut
 )
 
-// indexSeries is the series of the parts of the list of all documents.
-const indexSeries = "index"
+// The series of parts: names of documents depend on them.
+const (
+	pageSeries   = "pages"
+	folderSeries = "folders"
+	sharedSeries = "shared"
+	indexSeries  = "index"
+)
 
 // kind is what a row leads to.
 type kind uint8
 
 const (
-	toPage   kind = iota
-	toFolder      // the document of a folder
-	toPart        // the document of a part of a folder
-	toIndex       // a part of the list of all documents
+	toPage    kind = iota
+	toFolder       // the document of a folder
+	toPart         // a part of the pages of a folder
+	toFolders      // a part of the list of the folders in one
+	toIndex        // a part of the list of all documents
 )
 
 // row is one line of a document.
@@ -123,9 +129,9 @@ func newFolder(path string, parent *folder) *folder {
 		path:   path,
 		name:   HTML,
 		parent: parent,
-		pages:  list{series: "pages"},
-		inside: list{series: "folders"},
-		shared: list{series: "shared"},
+		pages:  list{series: pageSeries},
+		inside: list{series: folderSeries},
+		shared: list{series: sharedSeries},
 	}
 	if parent != nil {
 		f.name = nameAt("folder", path)
@@ -381,6 +387,9 @@ type part struct {
 // part makes a document of the first n rows of a list, and lists it.
 func (t *tree) part(f *folder, l *list, n int) {
 	_, link := t.writeFirst(f, l, n)
+	if strings.HasPrefix(l.series, folderSeries) {
+		link.Kind = toFolders
+	}
 	if l.up == nil {
 		l.up = &list{series: l.series + "+"}
 	}
@@ -411,7 +420,7 @@ func (t *tree) writeFirst(f *folder, l *list, n int) (first []row, link row) {
 // ends are the first and the last label of a row in a list of a folder.
 func ends(f *folder, r row) (from, to string) {
 	switch {
-	case r.Kind == toPart:
+	case r.From != "":
 		return r.From, r.To
 	case r.Folder != f.path:
 		r.Path = childOf(f.path, r.Folder)
