@@ -85,10 +85,10 @@ type view struct {
 	Part     *part  // nil: it is no part of the folder
 	Above    []row  // documents around it, the outermost first
 	Pages    int
-	Searched string // what the filter looks at
-	IsDated  bool   // some page has a date
-	Contents []row  // folders in this one: links to their documents, or to their sections
-	Folders  []row  // parts of the list of these
+	IsWhole  bool  // no pages of the folder are in other documents
+	IsDated  bool  // some page has a date
+	Contents []row // folders in this one: links to their documents, or to their sections
+	Folders  []row // parts of the list of these
 	Sections []section
 	Index    []row // parts of the list of all documents
 }
@@ -138,7 +138,7 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 		}
 	}
 	slices.Reverse(v.Above)
-	of := make(map[kind]int)
+	v.IsWhole = true
 	var listed []row
 	for _, r := range rows {
 		if r.Kind == toIndex {
@@ -146,7 +146,7 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 			v.Index = append(v.Index, r)
 			continue
 		}
-		of[r.Kind]++
+		v.IsWhole = v.IsWhole && r.Kind == toPage
 		v.Pages += r.Pages
 		v.IsDated = v.IsDated || r.Date != ""
 		if r.Kind == toFolders {
@@ -156,31 +156,9 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 		}
 		listed = append(listed, r)
 	}
-	v.Searched = searched(of[toFolder], of[toPart]+of[toFolders], of[toPage])
 	v.Sections = sectionsOf(f.path, listed)
 	v.Contents = contentsOf(f.path, v.Sections)
 	return v
-}
-
-// searched says what a filter looks at: only what is in the document, which may have links to others.
-func searched(folders, parts, pages int) string {
-	var kinds []string
-	if folders > 0 {
-		kinds = append(kinds, count(folders, "folder", "folders"))
-	}
-	if parts > 0 {
-		kinds = append(kinds, count(parts, "part", "parts"))
-	}
-	switch {
-	case len(kinds) == 0 && pages == 1:
-		return "this page"
-	case len(kinds) == 0:
-		return "these " + count(pages, "page", "pages")
-	case pages > 0:
-		kinds = append(kinds, count(pages, "page", "pages"))
-	}
-	last := len(kinds) - 1
-	return strings.Join(kinds[:last], ", ") + strings.Repeat(" and ", min(last, 1)) + kinds[last]
 }
 
 // idOf is the ID of a folder's section.

@@ -194,21 +194,12 @@ func TestFirstDocument(t *testing.T) {
 	}
 }
 
-func TestSearched(t *testing.T) {
-	for _, test := range []struct {
-		folders, parts, pages int
-		want                  string
-	}{
-		{0, 0, 1, "this page"},
-		{0, 0, 1261, "these 1,261 pages"},
-		{1, 0, 0, "1 folder"},
-		{0, 9, 0, "9 parts"},
-		{2, 1, 0, "2 folders and 1 part"},
-		{18, 0, 20, "18 folders and 20 pages"},
-		{2000, 2, 1, "2,000 folders, 2 parts and 1 page"},
-	} {
-		if got := searched(test.folders, test.parts, test.pages); got != test.want {
-			t.Errorf("got %q, want %q", got, test.want)
+// TestFilter: the filter says what it searches, as there may be more pages in other documents.
+func TestFilter(t *testing.T) {
+	for pages, want := range map[int]string{1: "Filter this page", 2: "Filter these 2 pages", 400: "Filter these 400 pages", 1000: "Filter this page"} {
+		documents := build(t, numbered(pages, func(i int) string { return fmt.Sprintf("/%d/%06d", i/500, i) }), options)
+		if got := text(elements(parse(documents[".html"].Body()), "label")[0]); got != want {
+			t.Errorf("%d pages: got %q, want %q", pages, got, want)
 		}
 	}
 }
