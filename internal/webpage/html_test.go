@@ -108,6 +108,14 @@ var shapes = []struct {
 	{"long paths to be escaped", 500, func(i int) string { return fmt.Sprintf("/%06d%s", i, strings.Repeat("'", 2030)) }, 97, 3},
 	{"a folder of folders beside a page", 5000, func(i int) string { return fmt.Sprintf("/en/v1/%05d", i) }, 20, 3},
 	{"more folders than one list has room for", 60_000, func(i int) string { return fmt.Sprintf("/%04d/%06d", i/60, i) }, 310, 3},
+	{"many folders in a folder", 30_000, func(i int) string { return fmt.Sprintf("/en/%04d/%06d", i/100, i) }, 230, 3},
+	{"many folders of sizes that differ", 200_000, func(i int) string { return fmt.Sprintf("/%04d/%06d", i/1200*2+min(i%1200/400, 1), i) }, 400, 3},
+	{"a divided folder among many", 40_000, func(i int) string {
+		if i >= 30_000 && i < 33_000 {
+			return fmt.Sprintf("/00500/%02d/%06d", i/100-300, i) // as many as fit into no document
+		}
+		return fmt.Sprintf("/%05d/%06d", i/60, i)
+	}, 320, 3},
 	{"one folder", 20_000, func(i int) string { return fmt.Sprintf("/%07d", i) }, 50, 3},
 }
 
@@ -150,6 +158,10 @@ func outline(root *html.Node) (contents, sections []string) {
 // TestFirstDocument: each folder has a row of its own before anything is cut.
 func TestFirstDocument(t *testing.T) {
 	post := func(year, i int) string { return fmt.Sprintf("/%d/%02d/post-%04d/", year, 1+i*12/90, i) }
+	var twenty strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&twenty, "%s%d/ 20 pages", "|"[:min(i, 1)], 10+i)
+	}
 	languages := strings.Fields("ar cs da de el en es fa fr hr id it ja ko nb nl pl pt ro ru sv tr vi zh-cn zh-hk zh-tw")
 	for _, test := range []struct {
 		name               string
@@ -174,6 +186,7 @@ func TestFirstDocument(t *testing.T) {
 			"00/ 100 pages|01/ 100 pages|02/ 100 pages|03/ 100 pages|04/ 100 pages", "/00/ 100|/01/ 100|/02/ 100|/03/ 100|/04/ 100"},
 		{"more small folders than one document has room for", 700, func(i int) string { return fmt.Sprintf("/%02d/%03d", i/100, i) },
 			"00/ 100 pages|01/ 100 pages|02/ 100 pages|03/ 100 pages|04/ 100 pages|05/ 100 pages|06/ 100 pages", ""},
+		{"many small folders", 1000, func(i int) string { return fmt.Sprintf("/%d/%03d", 10+i/20, i) }, twenty.String(), ""},
 		{"folders beside more pages than fit", 4000, func(i int) string {
 			if i < 3000 {
 				return fmt.Sprintf("/%04d.html", i)
@@ -204,6 +217,41 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestDated: there is no column for dates in a document where no page has one.
+func TestDated(t *testing.T) {
+	for _, test := range []struct {
+		dates []int64
+		want  string
+	}{{[]int64{0, 0, 0}, ""}, {[]int64{0, 1e9, 0}, "dated"}, {[]int64{1 << 40}, ""}} {
+		var pages []page.Page
+		for i, date := range test.dates {
+			pages = append(pages, newPage(fmt.Sprintf("/%d", i), date, ""))
+		}
+		root := parse(build(t, slices.Values(pages), options)[".html"].Body())
+		if got := attribute(elements(root, "main")[0], "class"); got != test.want {
+			t.Errorf("%v: got %q, want %q", test.dates, got, test.want)
+		}
+	}
+}
+
+// TestFrontTitle: the heading is the title of the front page, without which it is the host.
+func TestFrontTitle(t *testing.T) {
+	long := strings.Repeat("long ", 2000)
+	for _, test := range []struct{ path, title, want string }{
+		{"/", "Café {{.Host}} <b>", "Café {{.Host}} <b>"},
+		{"/", "", "example.com"},
+		{"/", " \x00\u202e ", "example.com"},
+		{"/", long, long[:199] + "…"},
+		{"/a", "No front page", "example.com"},
+	} {
+		documents := build(t, slices.Values([]page.Page{newPage(test.path, 0, test.title)}), options)
+		root := read(t, documents).seen[".html"]
+		if got := text(elements(root, "h1")[0]); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
 func TestThousands(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 12_345: "12,345", 1_000_000: "1,000,000"} {
 		if got := thousands(n); got != want {
@@ -230,6 +278,30 @@ func TestCommonEnding(t *testing.T) {
 		}
 		if got := commonEnding(rows); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.titles, got, test.want)
+		}
+	}
+}
+
+func TestCutAt(t *testing.T) {
+	const half = maxRows / 2
+	for _, test := range []struct {
+		name     string
+		sizes    []int // of the rows of each folder
+		from, to int   // how many rows are the next part: only the hash decides between these
+	}{
+		{"after the half", []int{half, 10, half, half}, 1, 2},
+		{"small folders", slices.Repeat([]int{half / 4}, 12), 4, 8},
+		{"a large one after a small one", []int{half - 1000, maxRows - 2000, 10}, 1, 1},
+		{"a large one first", []int{maxRows - 1000, half, 10}, 1, 1},
+		{"large ones", []int{maxRows - 1000, maxRows - 1000}, 1, 1},
+	} {
+		var rows []row
+		for i, size := range test.sizes {
+			folder := fmt.Sprintf("/%02d/", i)
+			rows = append(rows, row{Folder: folder, Path: folder + "a", size: size})
+		}
+		if got := cutAt(newFolder("/", nil), rows, maxRows); got < test.from || got > test.to {
+			t.Errorf("%s: got %d rows, want %d to %d", test.name, got, test.from, test.to)
 		}
 	}
 }

@@ -204,6 +204,8 @@ func (t *tree) leave() {
 	f := t.folder
 	above := f.parent
 	t.folder = above
+	t.addInside(f) // what is left of those that share documents
+	t.keepWithin(f)
 	isLarge := above.divided && (f.divided || f.size() >= ownDocument)
 	isOne := !f.divided && !f.isCut()
 	switch rows := f.rows(); {
@@ -239,6 +241,7 @@ func (t *tree) share(above *folder, rows []row) {
 func (t *tree) addInside(f *folder, rows ...row) {
 	if len(f.shared.rows) > 0 {
 		t.writeShared(f, len(f.shared.rows))
+		f.shared.before = "" // the next one is not the next of these
 	}
 	f.inside.add(rows...)
 }
@@ -249,8 +252,8 @@ func (t *tree) writeShared(f *folder, n int) {
 	for len(rows) > 0 {
 		n := runIn(f, rows)
 		link := row{
-			Folder: f.path,
-			Path:   childOf(f.path, rows[0].Folder),
+			Folder: document.Folder,
+			Path:   strings.Clone(childOf(f.path, rows[0].Folder)),
 			Kind:   toFolder,
 		}
 		first := rows[0].Folder
@@ -324,7 +327,6 @@ func (t *tree) document(f *folder) row {
 
 // shown makes what is left of the parts of a folder, and more of them until the rest fits. It returns the rest.
 func (t *tree) shown(f *folder, limit int) []row {
-	t.addInside(f) // what is left of those that share documents
 	pages, inside := t.top(f, &f.pages), t.top(f, &f.inside)
 	for pages.size+inside.size > limit {
 		if larger(pages, inside) == pages {
@@ -370,6 +372,10 @@ func cutAt(f *folder, rows []row, size int) int {
 		}
 		n := runIn(f, rows[i:])
 		before.add(rows[i : i+n]...)
+		isTooLarge := before.size > size && i > 0
+		if isTooLarge && at == len(rows) {
+			at = i // a large folder comes before the part is half full
+		}
 		i += n
 	}
 	return at
@@ -445,6 +451,9 @@ func (t *tree) write(f *folder, name string, rows []row, p *part) row {
 		link.Kind = toPart
 		link.From, link.To = p.From, p.To
 	}
+	// Links outlive the pages, whose paths may be parts of larger strings.
+	link.Folder, link.Path = strings.Clone(link.Folder), strings.Clone(link.Path)
+	link.From, link.To = strings.Clone(link.From), strings.Clone(link.To)
 	link.size = sizeOf(link)
 	if name != HTML && slices.ContainsFunc(rows, func(r row) bool { return r.Kind == toPage }) {
 		t.all = append(t.all, link)
@@ -460,6 +469,7 @@ func (t *tree) finish() {
 		t.leave()
 	}
 	root := t.folder
+	t.addInside(root)
 	if root.size() > frontRows {
 		t.divide(root)
 	}

@@ -119,7 +119,7 @@ func (b *Builder) Add(p page.Page, section string) {
 // Finish makes the documents that are left. Without pages there is no HTML, and without dates there is no feed.
 func (b *Builder) Finish() {
 	b.Feed = len(b.latest.pages) > 0
-	b.tree.finish()
+	b.finish()
 	b.feed()
 	if b.News != nil {
 		b.news()
