@@ -139,24 +139,21 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 	}
 	slices.Reverse(v.Above)
 	v.IsWhole = true
-	var listed []row
 	for _, r := range rows {
-		if r.Kind == toIndex {
+		switch r.Kind {
+		case toIndex:
 			r.Label = labelOf(r)
 			v.Index = append(v.Index, r)
 			continue
+		case toFolders:
+			r.Label = labelOf(r)
+			v.Folders = append(v.Folders, r)
 		}
 		v.IsWhole = v.IsWhole && r.Kind == toPage
 		v.Pages += r.Pages
 		v.IsDated = v.IsDated || r.Date != ""
-		if r.Kind == toFolders {
-			r.Label = labelOf(r)
-			v.Folders = append(v.Folders, r)
-			continue
-		}
-		listed = append(listed, r)
 	}
-	v.Sections = sectionsOf(f.path, listed)
+	v.Sections = sectionsOf(f.path, rows)
 	v.Contents = contentsOf(f.path, v.Sections)
 	return v
 }
@@ -171,30 +168,46 @@ func idOf(folder string) string {
 // sectionsOf groups rows by their folders, in the order of these; rows keep their order.
 func sectionsOf(folder string, rows []row) (sections []section) {
 	byFolder := func(a, b row) int { return strings.Compare(a.Folder, b.Folder) }
+	if !slices.IsSortedFunc(rows, byFolder) {
+		rows = slices.Clone(rows)
+		slices.SortStableFunc(rows, byFolder)
+	}
 	ending := commonEnding(rows)
-	for _, r := range slices.SortedStableFunc(slices.Values(rows), byFolder) {
-		if n := len(sections); n == 0 || sections[n-1].folder != r.Folder {
-			sections = append(sections, section{Label: pathLabel(r.Folder), ID: idOf(r.Folder), folder: r.Folder})
-			if r.Folder == folder {
-				sections[n].Label = "Pages"
-			}
+	for len(rows) > 0 {
+		n := slices.IndexFunc(rows, func(r row) bool { return r.Folder != rows[0].Folder })
+		if n < 0 {
+			n = len(rows)
 		}
-		last := &sections[len(sections)-1]
-		last.Pages += r.Pages
+		s := sectionOf(rows[:n], ending)
+		if s.folder == folder {
+			s.Label = "Pages"
+		}
+		sections = append(sections, s)
+		rows = rows[n:]
+	}
+	return sections
+}
+
+// sectionOf is the section of a folder's rows. Titles are shown without an ending.
+func sectionOf(rows []row, ending string) section {
+	folder := rows[0].Folder
+	s := section{Label: pathLabel(folder), ID: idOf(folder), Rows: make([]row, 0, len(rows)), folder: folder}
+	for _, r := range rows {
+		s.Pages += r.Pages
 		r.Label = labelOf(r)
 		switch r.Kind {
-		case toFolder:
-			last.Folders = append(last.Folders, r)
-		case toPart:
-			last.Parts = append(last.Parts, r)
-		default:
+		case toPage:
 			if short := strings.TrimSuffix(r.Title, ending); short != "" {
 				r.Title = short
 			}
-			last.Rows = append(last.Rows, r)
+			s.Rows = append(s.Rows, r)
+		case toFolder:
+			s.Folders = append(s.Folders, r)
+		case toPart:
+			s.Parts = append(s.Parts, r)
 		}
 	}
-	return sections
+	return s
 }
 
 // labelOf is what a row shows of a path.

@@ -60,17 +60,17 @@ const (
 	toIndex        // a part of the list of all documents
 )
 
-// row is one line of a document.
+// row is one line of a document. What its HTML does not depend on is not in the ETag.
 type row struct {
-	Folder   string // path of the one under whose heading it stands
-	Path     string // of the page or folder; of a part, that of its first page
+	Folder   string `json:"-"` // path of the one under whose heading it stands
+	Path     string `json:"-"` // of the page or folder; of a part, that of its first page
 	URL      string
 	Label    string // the path below the folder for people; it is known once the row is written
-	Title    string // of the page; or ""
-	Date     string // of its last change; or ""
-	From, To string // labels of the first and last row of a part
+	Title    string `json:",omitempty"` // of the page; or ""
+	Date     string `json:",omitempty"` // of its last change; or ""
+	From, To string `json:"-"`          // labels of the first and last row of a part
 	Pages    int    // 1, or those of the document
-	Kind     kind
+	Kind     kind   `json:"-"`
 
 	size   int
 	clicks int // from here to the farthest page
@@ -87,14 +87,23 @@ type list struct {
 }
 
 func (l *list) add(rows ...row) {
+	l.rows = slices.Grow(l.rows, len(rows))
 	for _, r := range rows {
-		n := len(l.rows)
-		if n == 0 || l.rows[n-1].Folder != r.Folder {
-			l.size += markupOfSection + markupOfLink + 2*labelSize(r.Folder) // it is in the contents, too
+		folder := ""
+		if n := len(l.rows); n > 0 {
+			folder = l.rows[n-1].Folder
 		}
+		l.size += r.sizeAfter(folder)
 		l.rows = append(l.rows, r)
-		l.size += r.size
 	}
+}
+
+// sizeAfter is how many bytes a row adds to a list whose last row is below the heading of a folder.
+func (r row) sizeAfter(folder string) int {
+	if r.Folder == folder {
+		return r.size
+	}
+	return r.size + markupOfSection + markupOfLink + 2*labelSize(r.Folder) // the heading is in the contents, too
 }
 
 // tree distributes pages to documents by their folders. A folder that fits into the document of its parent is shown
@@ -108,6 +117,7 @@ type tree struct {
 	front  string  // title of the front page; or ""
 	folder *folder // of the last page
 	all    []row   // links to the documents that have pages
+	spare  []row   // room for the pages of the next folder
 	emit   func(Document)
 }
 
@@ -142,7 +152,13 @@ func newFolder(path string, parent *folder) *folder {
 
 func (f *folder) size() int { return f.pages.size + f.inside.size }
 
-func (f *folder) rows() []row { return slices.Concat(f.pages.rows, f.inside.rows) }
+// rows are those of the folder and in it. The caller does not keep them.
+func (f *folder) rows() []row {
+	if len(f.inside.rows) == 0 {
+		return f.pages.rows
+	}
+	return slices.Concat(f.pages.rows, f.inside.rows)
+}
 
 // isCut reports whether there are parts of the folder.
 func (f *folder) isCut() bool { return f.pages.up != nil || f.inside.up != nil }
@@ -191,6 +207,8 @@ func (t *tree) enter(path string) {
 	}
 	for f := t.folder; f.depth < maxDepth && strings.HasPrefix(path, f.path) && path != f.path; f = t.folder {
 		t.folder = newFolder(childOf(f.path, path), f)
+		t.folder.pages.rows = t.spare
+		t.spare = nil
 	}
 }
 
@@ -226,6 +244,7 @@ func (t *tree) leave() {
 	default:
 		t.addInside(above, rows...)
 	}
+	t.spare = f.pages.rows[:0] // all rows were copied
 	t.keepWithin(above)
 }
 
@@ -364,15 +383,18 @@ func (t *tree) cut(f *folder, l *list) {
 // and the one after it begins where the hash is the lowest, so that adding a page leaves most parts as they are.
 func cutAt(f *folder, rows []row, size int) int {
 	at, lowest := len(rows), uint64(math.MaxUint64)
-	var before list
-	for i := 0; i < len(rows) && before.size <= size; {
+	before, folder := 0, "" // size of the rows before, and folder of the last one
+	for i := 0; i < len(rows) && before <= size; {
 		hash := xxhash.Sum64String(rows[i].Path)
-		if before.size > size/2 && hash <= lowest {
+		if before > size/2 && hash <= lowest {
 			at, lowest = i, hash
 		}
 		n := runIn(f, rows[i:])
-		before.add(rows[i : i+n]...)
-		isTooLarge := before.size > size && i > 0
+		for _, r := range rows[i : i+n] {
+			before += r.sizeAfter(folder)
+			folder = r.Folder
+		}
+		isTooLarge := before > size && i > 0
 		if isTooLarge && at == len(rows) {
 			at = i // a large folder comes before the part is half full
 		}
