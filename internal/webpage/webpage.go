@@ -129,7 +129,8 @@ func (b *Builder) Finish() {
 		if b.HTML {
 			b.columns.People = b.Sitemap + HTML
 		}
-		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet, b.columns, func() []byte { return []byte(b.columns.css()) }))
+		columns := b.columns
+		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet+ofSite, columns, func() []byte { return []byte(columns.css()) }))
 	}
 }
 
