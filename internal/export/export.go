@@ -161,9 +161,10 @@ func isOwn(document []byte) bool {
 }
 
 // isOwnNamed is isOwn for a document whose name, after the stem, begins so. Others call their news sitemaps as we do, and may
-// write them alike.
-func isOwnNamed(suffix string) func(document []byte) bool {
-	if name, _, _ := strings.Cut(suffix, "."); name != webpage.NewsSitemap {
+// write them alike. That of a section of this name is known by the index that was there.
+func (f *Folder) isOwnNamed(suffix string) func(document []byte) bool {
+	name, _, _ := strings.Cut(suffix, ".")
+	if name != webpage.NewsSitemap || slices.Contains(f.sections, name) {
 		return isOwn
 	}
 	return func(document []byte) bool { return generator.Match(beginning(document)) }
@@ -193,7 +194,7 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		if err := errors.Join(err, xml.Close()); err != nil {
 			return err
 		}
-		own := isOwnNamed(d.Suffix)
+		own := f.isOwnNamed(d.Suffix)
 		if err = f.stage(name, content, own); err == nil && compressed {
 			err = f.stage(name+".gz", d.Gzip, own)
 		}
@@ -222,7 +223,7 @@ func (f *Folder) StageRobots(content []byte) error {
 		name := f.stem + suffix
 		isStaged := slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), name)
 		there, _, _ := f.read(name)
-		if isStaged || !isOwnNamed(suffix)(there) {
+		if isStaged || !f.isOwnNamed(suffix)(there) {
 			continue
 		}
 		url := strings.TrimSuffix(f.Sitemap, ".xml") + suffix
@@ -288,7 +289,7 @@ func (f *Folder) Finish() error {
 		if slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
 			continue
 		}
-		if content, _, _ := f.read(name); isOwnNamed(strings.TrimPrefix(name, f.stem))(content) {
+		if content, _, _ := f.read(name); f.isOwnNamed(strings.TrimPrefix(name, f.stem))(content) {
 			err = errors.Join(err, f.root.Remove(name))
 			f.Removed = append(f.Removed, name)
 		}

@@ -266,6 +266,43 @@ func TestNewsSitemap(t *testing.T) {
 	wantFiles(t, dir, at(published), false)
 }
 
+// TestSectionNamedNews builds with a section that has the name of the news sitemap, as there may be without news, with news
+// instead, and without both.
+func TestSectionNamedNews(t *testing.T) {
+	published := time.Unix(1_700_000_000, 0)
+	at := func(section string, news *webpage.NewsOptions, pages int) *publish.Snapshot {
+		o := publish.Options{
+			ShardURLs: 20,
+			Options:   webpage.Options{Base: "https://example.com", Sitemap: strings.TrimSuffix(sitemap, ".xml"), News: news},
+			Sections:  []string{section},
+			SectionOf: func(string) string { return section },
+		}
+		s, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+			article := &page.Extensions{Published: published.Unix(), Title: "t", Lang: "en"}
+			for i := range pages {
+				if !yield(page.Page{Path: fmt.Sprintf("/%03d", i), Extensions: article}, nil) {
+					return
+				}
+			}
+		}, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	news := &webpage.NewsOptions{Publication: "The Example Times", Now: published}
+	dir := t.TempDir()
+	for i, s := range []*publish.Snapshot{
+		at("news", nil, 3), at("news", nil, 4), at("news", nil, 90), at("news", nil, 91), // the last two have an index
+		at("", news, 91), at("news", nil, 91), at("blog", news, 91), at("news", nil, 91), at("other", nil, 91), at("news", nil, 91), at("", nil, 91),
+	} {
+		if _, _, err := build(t, dir, "sitemap.xml", false, i%2 == 0, s); err != nil {
+			t.Errorf("step %d: %v", i, err)
+		}
+		wantFiles(t, dir, s, i%2 == 0)
+	}
+}
+
 // TestBesideXML builds with HTML pages, a feed and a stylesheet, and without.
 func TestBesideXML(t *testing.T) {
 	dir, byHand := t.TempDir(), "sitemap-"+strings.Repeat("0", 32)+".html"
