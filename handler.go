@@ -62,14 +62,16 @@ type wanted struct {
 	suffix string
 	form   publish.Form
 	key    string // of IndexNow; "": it is no key file
+	isNews bool   // it is the news sitemap: a section of that name, as there may be without news, has another document
 
 	// isFormer says that the name is one of a section that the configuration does not have: it may have had it before.
 	isFormer bool
 }
 
-// isFormOf reports whether there is a document, which may be nil, in the form that is wanted.
+// isFormOf reports whether a document, which may be nil, is the one that is wanted, and there is its form. Until the first
+// refresh, it may be one of a former configuration, which has the name for another kind of document.
 func (w wanted) isFormOf(d *publish.Document) bool {
-	if d == nil {
+	if d == nil || w.isNews != d.IsNews() {
 		return false
 	}
 	return !d.Index || w.form != publish.FormText // which lists pages
@@ -82,7 +84,7 @@ func (w wanted) String() string {
 		return "robots"
 	case w.form == publish.FormFile:
 		return fileNames[path.Ext(w.suffix)]
-	case w.suffix == webpage.NewsSitemap:
+	case w.isNews:
 		return "news"
 	case publish.IsOfSection(w.suffix):
 		return "section"
@@ -130,7 +132,7 @@ func (s *settings) document(path, stem string) (want wanted, ok bool) {
 	section := publish.SectionOf(suffix)
 	isNews := s.beside.News != nil && suffix == webpage.NewsSitemap // which no section has beside it: see compileNews
 	isFormer := section != "" && !isNews && !s.sections.has(section)
-	return wanted{suffix: suffix, form: form, isFormer: isFormer}, !isFormer
+	return wanted{suffix: suffix, form: form, isNews: isNews, isFormer: isFormer}, !isFormer
 }
 
 // wants returns the document that a request is for, and the prefix of its site. The path counts as the client sent it,

@@ -1,9 +1,11 @@
 package sitemap
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +14,9 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -251,15 +255,93 @@ func TestNewsServed(t *testing.T) {
 			t.Errorf("%s %s: got status %d, %v", test.method, test.target, status, header)
 		}
 	}
-	for suffix, want := range map[string]string{webpage.NewsSitemap: "news", "-0123456789ab": "shard", "": "sitemap"} {
-		for _, form := range []publish.Form{publish.FormXML, publish.FormGzip} {
-			if got := (wanted{suffix: suffix, form: form}).String(); got != want {
-				t.Errorf("%q: counted as %s, want %s", suffix, got, want)
+	for path, want := range map[string]string{"/sitemap-news": "news", "/sitemap-0123456789ab": "shard", "/sitemap": "sitemap"} {
+		for _, extension := range []string{".xml", ".xml.gz"} {
+			if got, _ := b.handler.match(path + extension); got.String() != want {
+				t.Errorf("%s%s: counted as %s, want %s", path, extension, got, want)
 			}
 		}
 	}
 	if s := b.site("named.example"); !s.isDocument("/sitemap-news.xml") || s.newsURL() != url {
 		t.Errorf("its URL is %s", s.newsURL())
+	}
+}
+
+// TestNewsOrSection: the name of the news sitemap may be that of a section at another time. Until a refresh has made what the
+// configuration wants by that name, there is none.
+func TestNewsOrSection(t *testing.T) {
+	b := newBench(t, nil)
+	b.app.now = func() time.Time { return b.clock }
+	b.publishes(map[string]time.Time{"/": {}, "/a": b.clock.Add(-time.Hour)})
+	s := b.site("named.example")
+	var configurations uint64
+	configure := func(news *News, sections ...string) {
+		t.Helper()
+		b.handler.News = news
+		b.handler.Sections = given(sections...)
+		if err := b.handler.compile(""); err != nil {
+			t.Fatal(err)
+		}
+		configurations++
+		b.handler.settings.digest = configurations
+	}
+	const none, ofSection, ofNews = "none", "section", "news"
+	want := func(want string) {
+		t.Helper()
+		var text [2]string
+		for i, extension := range []string{".xml", ".txt"} {
+			w := httptest.NewRecorder()
+			missing := errors.New("there is none")
+			next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return missing })
+			err := b.handler.ServeHTTP(w, b.request(http.MethodGet, "http://named.example/sitemap-news"+extension, nil), next)
+			if err != nil && err != missing {
+				t.Fatal(err)
+			}
+			text[i] = w.Body.String()
+		}
+		got := none
+		switch {
+		case strings.Contains(text[0], "<news:news>") && text[1] == "":
+			got = ofNews
+		case strings.HasPrefix(text[0], "<?xml") && text[1] == "http://named.example/a\n":
+			got = ofSection
+		case text != [2]string{}:
+			got = strings.Join(text[:], " ")
+		}
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		isNamed := slices.Contains(s.namedURLs(s.published().snapshot), s.newsURL())
+		if isNamed != (want == ofNews) {
+			t.Errorf("robots.txt names it: %t", isNamed)
+		}
+	}
+	news := &News{Publication: "The Example Times"}
+	b.refresh(s)
+	want(none)
+	for i, test := range []struct {
+		news          *News
+		section       string
+		before, after string // the next refresh
+	}{
+		{nil, "news /a", none, ofSection},
+		{news, "blog /a", none, ofNews},
+		{nil, "news /a", none, ofSection},
+		{nil, "blog /a", ofSection, ofSection}, // the name leads on
+		{news, "blog /a", none, ofNews},
+		{nil, "blog /a", none, none},
+	} {
+		t.Log("step", i)
+		configure(test.news, test.section)
+		want(test.before)
+		b.refresh(s)
+		want(test.after)
+	}
+	for document, isRead := range map[string]bool{"news": true, "section": true} {
+		isCounted := slices.ContainsFunc(s.state.readers.List(), func(r accesslog.Reading) bool { return r.Document == document })
+		if isCounted != isRead {
+			t.Errorf("%s: counted %t", document, isCounted)
+		}
 	}
 }
 

@@ -60,10 +60,11 @@ func (s *site) respondRobots(w http.ResponseWriter, r *http.Request, next caddyh
 // namedURLs are the URLs that robots.txt names: the sitemap, and the feed and the news sitemap if there are any.
 func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 	urls := []string{s.sitemapURL()}
-	if snapshot.Find(webpage.Feed) != nil {
+	beside := &s.handler.settings.beside
+	if beside.Feed && snapshot.Find(webpage.Feed) != nil {
 		urls = append(urls, s.feedURL())
 	}
-	if snapshot.Find(webpage.NewsSitemap) != nil {
+	if beside.News != nil && snapshot.Find(webpage.NewsSitemap).IsNews() {
 		urls = append(urls, s.newsURL())
 	}
 	return urls

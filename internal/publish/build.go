@@ -280,7 +280,7 @@ func (b *builder) finish() *Snapshot {
 		s.Indexes = b.sectionIndexes()
 	}
 	s.complete()
-	s.retire(b.previous, b.Now, b.sectionOf)
+	s.retire(b.previous, b.Now, b.sectionOf, b.News != nil)
 	return s
 }
 

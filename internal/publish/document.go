@@ -48,9 +48,10 @@ type Headers struct {
 // Section returns the name of the section whose pages the document lists; "": of none, or of all.
 func (d *Document) Section() string { return SectionOf(d.Suffix) }
 
-// isNews reports whether the document is the news sitemap. A section of that name, as there may be without news, has pages.
-func (d *Document) isNews() bool {
-	return d.Suffix == webpage.NewsSitemap && d.Pages == 0 && !d.Index
+// IsNews reports whether the document, which may be nil, is the news sitemap. A section of that name, as there may be without
+// news, has pages.
+func (d *Document) IsNews() bool {
+	return d != nil && d.Suffix == webpage.NewsSitemap && d.Pages == 0 && !d.Index
 }
 
 func (d *Document) setHeaders() {

@@ -73,7 +73,7 @@ func Restore(
 		}
 		d.setHeaders()
 		switch {
-		case form == FormFile, d.isNews():
+		case form == FormFile, d.IsNews():
 			s.Files = append(s.Files, d)
 		case d.Suffix == "":
 			s.Index = d

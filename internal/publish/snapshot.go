@@ -67,8 +67,8 @@ func (s *Snapshot) all() []*Document {
 }
 
 // retire remembers the names of the previous snapshot, which may be nil, that no document has any more. sectionOf returns the
-// section that a path is in now.
-func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path string) string) {
+// section that a path is in now. hasNews: the name of the news sitemap is its own, even while there is none.
+func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path string) string, hasNews bool) {
 	if previous == nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 	for _, d := range slices.Concat(previous.Shards, previous.Indexes) {
 		all = append(all, retired{Suffix: d.Suffix, First: d.First, At: now.UTC()})
 	}
-	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix] != nil })
+	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix] != nil || hasNews && r.Suffix == webpage.NewsSitemap })
 	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):])
 	for i := range s.retired {
 		r := &s.retired[i]

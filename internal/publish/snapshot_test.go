@@ -138,7 +138,7 @@ func fake(previous *Snapshot, now time.Time, firsts ...string) *Snapshot {
 
 func retiring(s, previous *Snapshot, now time.Time) *Snapshot {
 	s.complete()
-	s.retire(previous, now, func(string) string { return "" })
+	s.retire(previous, now, func(string) string { return "" }, false)
 	return s
 }
 
