@@ -34,7 +34,8 @@ type linkedPage struct {
 	path           string
 	isOwn          bool // it is the page of the folder for which the heading stands
 	linkers, depth uint8
-	url            string
+	url            string // its own
+	markdown       string // of its version in Markdown; "": it has none
 	title          string // never empty
 	description    string // or ""
 }
@@ -117,7 +118,8 @@ func (l *linked) add(o Options, p page.Page, of string) {
 	}
 	// All may be parts of larger strings.
 	next.path = strings.Clone(p.Path)
-	next.url = cmp.Or(strings.Clone(e.Markdown), o.Base+next.path)
+	next.url = o.Base + next.path
+	next.markdown = strings.Clone(e.Markdown)
 	next.title = strings.Clone(cmp.Or(clean(e.Title), pathLabel(p.Path)))
 	next.description = strings.Clone(clean(e.Description))
 	if isAmongAll {
@@ -239,16 +241,22 @@ func (l *linked) lists(left int) (lists []string) {
 	l.all.trim()
 	texts := make([]strings.Builder, len(sections)+1) // the last one is that of the optional ones
 	shown := make(map[string]bool)                    // by path
+	linked := make(map[string]bool)                   // by URL: several pages may name one version in Markdown, which may be listed, too
 	show := func(at int, h heading, p *linkedPage) {
-		line := p.line()
+		url := cmp.Or(p.markdown, p.url)
+		if linked[url] {
+			url = p.url
+		}
+		line := p.line(url)
 		if texts[at].Len() == 0 {
 			line = h.line() + line
 		}
 		isTooLong := len(line) > left // a shorter one may fit
-		if isTooLong || len(shown) == maxLinks || shown[p.path] {
+		if isTooLong || len(shown) == maxLinks || shown[p.path] || linked[url] {
 			return
 		}
 		shown[p.path] = true
+		linked[url] = true
 		left -= len(line)
 		texts[at].WriteString(line)
 	}
@@ -270,9 +278,9 @@ func (l *linked) lists(left int) (lists []string) {
 
 func (h heading) line() string { return "\n## " + asHeading(h.text) + "\n\n" }
 
-// line is the page as an item of a list.
-func (p *linkedPage) line() string {
-	line := "- [" + asText(p.title) + "](" + asDestination(p.url) + ")"
+// line is the page as an item of a list, which links to a URL.
+func (p *linkedPage) line(url string) string {
+	line := "- [" + asText(p.title) + "](" + asDestination(url) + ")"
 	if p.description != "" {
 		line += ": " + asText(p.description)
 	}

@@ -274,6 +274,33 @@ All pages are in the [sitemap](https://example.com/sitemap.xml).
 	parseLLMs(t, got)
 }
 
+// TestLLMsSharedMarkdown: of several pages that name one version in Markdown, as by a template, it stands for one, and none is
+// linked twice.
+func TestLLMsSharedMarkdown(t *testing.T) {
+	const shared = "https://example.com/shared.md"
+	naming := func(path string, linkers uint8, markdown string) page.Page {
+		p := described(path, linkers, path, "")
+		p.Extensions.Markdown = markdown
+		return p
+	}
+	got := parseLLMs(t, llmsOf(t, slices.Values([]page.Page{
+		naming("/", 9, shared),
+		naming("/a", 8, shared),
+		naming("/b", 7, "https://example.com/b.md"),
+		naming("/b.md", 6, ""), // which is listed
+		naming("/c.md", 5, ""),
+		naming("/d", 4, "https://example.com/c.md"),
+		naming("/shared.md", 3, ""),
+	}), llmsOptions))
+	var urls []string
+	for _, link := range got.links() {
+		urls = append(urls, strings.TrimPrefix(link.url, options.Base))
+	}
+	if want := []string{"/shared.md", "/a", "/b.md", "/c.md", "/d"}; !slices.Equal(urls, want) {
+		t.Errorf("got %q, want %q", urls, want)
+	}
+}
+
 // TestLLMsTexts: what pages say is in the document as they wrote it, whatever it would mean in Markdown.
 func TestLLMsTexts(t *testing.T) {
 	texts := []string{
