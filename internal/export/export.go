@@ -143,8 +143,9 @@ func (f *Folder) read(name string) ([]byte, fs.FileMode, error) {
 
 func (f *Folder) path(name string) string { return filepath.Join(f.Out, filepath.FromSlash(name)) }
 
-// generator is near the beginning of documents that package webpage makes.
-var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<!-- caddy-sitemap -->|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|^# [^\n]*\n(?s:.*)` + webpage.LLMsMark)
+// generator is near the beginning of documents that package webpage makes. The news sitemap and that for language models have the
+// same mark.
+var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|` + sitemapxml.Mark)
 
 // beginning returns the first bytes of a document, compressed or not.
 func beginning(document []byte) []byte {

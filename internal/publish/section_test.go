@@ -337,7 +337,7 @@ func TestRestoreSections(t *testing.T) {
 	}
 }
 
-// TestFilesWithSections: what is beside the XML does not depend on sections.
+// TestFilesWithSections: what is beside the XML does not depend on sections, but for llms.txt.
 func TestFilesWithSections(t *testing.T) {
 	pages := foldersOf("a:300", "b:3", "c:300")
 	o := Options{ShardURLs: 100, Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}}

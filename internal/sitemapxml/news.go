@@ -15,9 +15,12 @@ type Article struct {
 	Lang      string // two or three lower-case letters, "zh-cn" or "zh-tw"; "": the entry is a page without what makes it news
 }
 
+// Mark is near the beginning of documents that others call alike, and may write alike. Builds know their files by it.
+const Mark = "<!-- caddy-sitemap -->"
+
 const (
 	newsNamespace = `" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9`
-	newsRootEnd   = `"><!-- caddy-sitemap -->` + "\n" // by which builds know their file: others use its name, too
+	newsRootEnd   = `">` + Mark + "\n"
 
 	newsOpen, newsLang, newsDate, newsTitle, newsClose = "<news:news><news:publication><news:name>",
 		"</news:name><news:language>",

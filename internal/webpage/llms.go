@@ -9,11 +9,12 @@ import (
 	"unicode"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
 // LLMsMark is near the beginning of the document for language models, by which builds know their files. It is no line of a list:
 // parsers of the format take each of these for a link.
-const LLMsMark = "<!-- caddy-sitemap -->"
+const LLMsMark = sitemapxml.Mark
 
 const (
 	maxLinks     = 500     // pages of the document
