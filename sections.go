@@ -84,9 +84,8 @@ func (all sections) of(path string) string {
 	return ""
 }
 
-// noting is of for a refresh: it notes which patterns match.
-func (all sections) noting(path string) string {
-	name := all.of(path)
+// note notes which patterns match a listed page, which is in a section; "": it is in none.
+func (all sections) note(path, name string) {
 	for i := range all {
 		s := &all[i]
 		isIn := s.Name == name
@@ -95,7 +94,6 @@ func (all sections) noting(path string) string {
 			break // those behind it do not get the page
 		}
 	}
-	return name
 }
 
 func (all sections) has(name string) bool {

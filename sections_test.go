@@ -62,9 +62,6 @@ func TestSectionOf(t *testing.T) {
 			if got := all.of(path); got != want {
 				t.Errorf("%s: %s is in '%s', want '%s'", name, path, got, want)
 			}
-			if got := all.noting(path); got != want {
-				t.Errorf("%s: %s is noted in '%s', want '%s'", name, path, got, want)
-			}
 		}
 	}
 }
@@ -112,7 +109,7 @@ func BenchmarkSectionOf(b *testing.B) {
 		b.Run(path, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				all.noting(path)
+				all.note(path, all.of(path))
 			}
 		})
 	}
@@ -216,6 +213,21 @@ func TestUnusedSections(t *testing.T) {
 				t.Errorf("the status warns %q, want %q", warnings, test.want)
 			}
 		})
+	}
+}
+
+// TestSectionsOfRemovedPages: the first page of a former document, by which its name leads on, is no page that is listed.
+func TestSectionsOfRemovedPages(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
+	b.lists("/", "/blog/a")
+	s := b.site("named.example")
+	b.refresh(s)
+	b.handler.settings.sections = compiledSections(t, "blog /blog/*") // after a reload, it is not known what matched
+	b.lists("/")
+	b.refresh(s)
+	const want = "section blog '/blog/*' matches no page: correct or remove it"
+	if warnings := s.published().report.Warnings; !slices.Equal(warnings, []string{want}) {
+		t.Errorf("got %q", warnings)
 	}
 }
 

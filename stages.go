@@ -259,7 +259,8 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	}
 	if set.sections != nil {
 		o.Sections = set.sections.names()
-		o.SectionOf = set.sections.noting
+		o.SectionOf = set.sections.of
+		o.Listed = set.sections.note
 	}
 	sel.snapshot, err = publish.Build(ctx, pages, r.before.names, o)
 	if err != nil {

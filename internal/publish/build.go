@@ -62,6 +62,9 @@ type Options struct {
 	// Nil: there are no sections.
 	Sections  []string
 	SectionOf func(path string) string
+
+	// Listed is told of each page and its section, which may be "". Nil: it is not.
+	Listed func(path, section string)
 }
 
 // sectionURLs returns the most pages in a document of a section. It does not shrink with each further section: that would
@@ -139,6 +142,9 @@ func (b *builder) indexRoom() int {
 // push adds a page, which comes after all others. What is beside the XML has those, too, for which no XML document has room.
 func (b *builder) push(p page.Page) error {
 	section := b.sectionOf(p.Path)
+	if b.Listed != nil {
+		b.Listed(p.Path, section)
+	}
 	b.web.Add(p, section)
 	if section == "" {
 		return b.rest.Add(p)
