@@ -290,7 +290,10 @@ func (f *Folder) Finish() error {
 		if slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
 			continue
 		}
-		if content, _, _ := f.read(name); f.isOwnNamed(strings.TrimPrefix(name, f.stem))(content) {
+		content, _, _ := f.read(name)
+		isLLMs := name == f.LLMs || name == f.LLMs+".gz"
+		isOfAnother := isLLMs && !bytes.Contains(beginning(content), []byte("("+f.Sitemap+")")) // build, whose sitemap has another name
+		if !isOfAnother && f.isOwnNamed(strings.TrimPrefix(name, f.stem))(content) {
 			err = errors.Join(err, f.root.Remove(name))
 			f.Removed = append(f.Removed, name)
 		}

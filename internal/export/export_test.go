@@ -52,6 +52,7 @@ func build(t *testing.T, dir, index string, force, gzip bool, s *publish.Snapsho
 			t.Error(err)
 		}
 	}()
+	f.Sitemap = "https://example.com/" + index
 	if err := f.Stage(s, gzip); err != nil {
 		return f.Site, f.before, err
 	}
@@ -300,6 +301,27 @@ func TestSectionNamedNews(t *testing.T) {
 			t.Errorf("step %d: %v", i, err)
 		}
 		wantFiles(t, dir, s, i%2 == 0)
+	}
+}
+
+// TestLLMsOfAnother: a build leaves the llms.txt of another one, whose sitemap is elsewhere in the same folder.
+func TestLLMsOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	s := snapshotWith(t, 0, 5, publish.Options{Options: webpage.Options{LLMs: true}})
+	for i, step := range []struct {
+		index    string
+		snapshot *publish.Snapshot
+		removed  []string
+	}{
+		{"sitemap.xml", s, nil},
+		{"docs/sitemap.xml", snapshot(t, 0, 5), nil},
+		{"other.xml", snapshot(t, 0, 5), nil},
+		{"sitemap.xml", snapshot(t, 0, 5), []string{"llms.txt", "llms.txt.gz"}},
+	} {
+		got, _, err := build(t, dir, step.index, false, true, step.snapshot)
+		if err != nil || !slices.Equal(got.Removed, step.removed) {
+			t.Errorf("step %d: removed %q, %v", i, got.Removed, err)
+		}
 	}
 }
 
