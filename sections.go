@@ -12,6 +12,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Section has pages in sitemaps of their own: search consoles report which pages of a sitemap they have indexed only for
@@ -170,31 +171,39 @@ func (s *site) sectionsStatus(served *publication) []sectionStatus {
 	return all
 }
 
-// warnOfShadowed warns of sections whose documents no visitor gets, as another handler responds in the place of this one.
-// Routes do not change: of each section, that is asked once.
+// warnOfShadowed warns of documents of sections and of news that no visitor gets, as another handler responds in the place of
+// this one. Routes do not change: of each document, that is asked once.
 func (r *Refresh) warnOfShadowed(ctx context.Context) {
 	s := r.site
 	if s.published().snapshot == nil { // nobody waits for a first sitemap because of it
 		return
 	}
 	for _, name := range s.handler.settings.sections.names() {
-		suffix := "-" + name
-		isReached, known := s.reached[name]
-		if !known {
-			var err error
-			isReached, err = s.fetcher.isReached(ctx, suffix)
-			if err != nil { // it is asked again in the next refresh
-				continue
-			}
-			s.reached[name] = isReached
-		}
-		if isReached {
-			continue
-		}
-		path := s.docPath(suffix, ".xml")
-		r.Warn("shadowed "+name, fmt.Sprintf("section %s: requests for %s do not reach its handler, as another one responds: "+
-			"let them pass, or give the section another name", name, path))
+		r.warnOfShadowedAt(ctx, "-"+name, "section "+name, "give the section another name")
 	}
+	if s.handler.settings.beside.News != nil {
+		r.warnOfShadowedAt(ctx, webpage.NewsSitemap, "news", "set another path")
+	}
+}
+
+// warnOfShadowedAt is warnOfShadowed for the document that an option makes, with another remedy than to let requests pass.
+func (r *Refresh) warnOfShadowedAt(ctx context.Context, suffix, option, remedy string) {
+	s := r.site
+	isReached, known := s.reached[suffix]
+	if !known {
+		var err error
+		isReached, err = s.fetcher.isReached(ctx, suffix)
+		if err != nil { // it is asked again in the next refresh
+			return
+		}
+		s.reached[suffix] = isReached
+	}
+	if isReached {
+		return
+	}
+	path := s.docPath(suffix, ".xml")
+	r.Warn("shadowed "+suffix, fmt.Sprintf("%s: requests for %s do not reach its handler, as another one responds: "+
+		"let them pass, or %s", option, path, remedy))
 }
 
 // isReached reports whether a request for a document reaches the handler.

@@ -388,15 +388,18 @@ func TestOwnSitemapsOfSections(t *testing.T) {
 	}
 }
 
-// TestShadowedSections: that another handler responds in the place of a section's document is a warning, once, and the
-// request that shows it is made once.
-func TestShadowedSections(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*", "docs /docs/*") })
+// TestShadowed: that another handler responds in the place of a section's document, or of the news sitemap, is a warning, once,
+// and the request that shows it is made once.
+func TestShadowed(t *testing.T) {
+	b := newBench(t, func(h *Handler) {
+		h.Sections = given("blog /blog/*", "docs /docs/*")
+		h.News = &News{Publication: "The Example Times"}
+	})
 	b.lists("/", "/blog/a", "/docs/a")
 	routes := b.app.fetchers[b.handler.server].routes
 	asked := 0
 	b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		if p, _ := probeOf(r); p != nil && r.URL.Path == "/sitemap-blog.xml" {
+		if p, _ := probeOf(r); p != nil && (r.URL.Path == "/sitemap-blog.xml" || r.URL.Path == "/sitemap-news.xml") {
 			asked++
 			_, err := w.Write([]byte("<urlset/>"))
 			return err
@@ -407,10 +410,18 @@ func TestShadowedSections(t *testing.T) {
 	for range 3 {
 		b.refresh(s)
 	}
-	const want = "section blog: requests for /sitemap-blog.xml do not reach its handler, as another one responds: " +
-		"let them pass, or give the section another name"
-	if got := s.published().report.Warnings; !slices.Equal(got, []string{want}) || b.logged(want) != 1 || asked != 1 {
-		t.Errorf("got %q, %d log lines, %d requests", got, b.logged(want), asked)
+	want := []string{
+		"news: requests for /sitemap-news.xml do not reach its handler, as another one responds: let them pass, or set another path",
+		"section blog: requests for /sitemap-blog.xml do not reach its handler, as another one responds: " +
+			"let them pass, or give the section another name",
+	}
+	if got := s.published().report.Warnings; !slices.Equal(got, want) || asked != len(want) {
+		t.Errorf("got %q, %d requests", got, asked)
+	}
+	for _, warning := range want {
+		if n := b.logged(warning); n != 1 {
+			t.Errorf("%d times in the log: %s", n, warning)
+		}
 	}
 }
 

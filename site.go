@@ -248,7 +248,7 @@ type site struct {
 	firstLook bool      // the one under way is a first look: see isFirstLook
 	probedAt  time.Time // when the site was last probed
 
-	reached map[string]bool             // by section: whether requests for its document reach the handler; only the refresh uses it
+	reached map[string]bool             // by suffix: whether requests for the document reach the handler; only the refresh uses it
 	counted int                         // visited paths at the last countUnlinked; only the refresh uses it
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is

@@ -90,8 +90,8 @@ type ownLink struct {
 // ownElsewhere is the warning of own sitemaps that are of no use to the site.
 const ownElsewhere = "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'"
 
-// ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap and of its sections, which
-// ours hide, and of those that its robots.txt names. Each document of an application is read at the limiter's pace, every ten minutes for a day
+// ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap, of its sections and of its news,
+// which ours hide, and of those that its robots.txt names. Each document of an application is read at the limiter's pace, every ten minutes for a day
 // after it has changed, else once an hour, and again after a while if that failed; a file is read when it has changed.
 // What a document said last stays until it is read again.
 func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
@@ -142,11 +142,14 @@ func (r *Refresh) warnOfHidden(ctx context.Context) {
 	}
 }
 
-// hidingURLs are those of our documents that may hide one of the site: of the sitemap, and of the sections.
+// hidingURLs are those of our documents that may hide one of the site: of the sitemap, of the sections, and of the news.
 func (s *site) hidingURLs() []string {
 	urls := []string{s.sitemapURL()}
 	for _, name := range s.handler.settings.sections.names() {
 		urls = append(urls, s.origin+s.docPath("-"+name, ".xml"))
+	}
+	if s.handler.settings.beside.News != nil {
+		urls = append(urls, s.newsURL())
 	}
 	return urls
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
 // readOwn reads the own sitemaps of a site in a refresh at a time, and returns the paths that they name.
@@ -507,8 +508,14 @@ func TestHiddenSitemap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var news strings.Builder
+	if _, err := (sitemapxml.Encoder{Base: "http://named.example"}).News(&news, "The Example Times", []sitemapxml.Article{{Path: "/a"}}); err != nil {
+		t.Fatal(err)
+	}
+	builtNews := news.String()
 	for name, test := range map[string]struct {
 		site    map[string]string // content by path; "->": a redirect
+		news    bool
 		sources []input
 		want    string // hidden, its URLs and documents, and the line
 	}{
@@ -518,6 +525,8 @@ func TestHiddenSitemap(t *testing.T) {
 		"a redirect to one":        {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 0 urls /wp-sitemap.xml"},
 		"that of a section":        {site: map[string]string{"/sitemap-blog.xml": two}, want: "http://named.example/sitemap-blog.xml 2 0 urls /sitemap-blog.xml"},
 		"of no section":            {site: map[string]string{"/sitemap-news.xml": two}},
+		"that of news":             {site: map[string]string{"/sitemap-news.xml": two}, news: true, want: "http://named.example/sitemap-news.xml 2 0 urls /sitemap-news.xml"},
+		"of news, of a build":      {site: map[string]string{"/sitemap-news.xml": builtNews}, news: true},
 		"of a section, read":       {site: map[string]string{"/sitemap-blog.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap-blog.xml"}}}},
 		"of a section, of a build": {site: map[string]string{"/sitemap-blog.xml": string(built)}},
 		"none":                     {site: map[string]string{}},
@@ -528,7 +537,12 @@ func TestHiddenSitemap(t *testing.T) {
 		"one that is read there":   {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/srv/www/sitemap.xml"}}}},
 		"another one is read":      {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/more.txt"}}}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
 	} {
-		b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
+		b := newBench(t, func(h *Handler) {
+			h.Sections = given("blog /blog/*")
+			if test.news {
+				h.News = &News{Publication: "The Example Times"}
+			}
+		})
 		b.handler.sources = append(b.handler.sources, test.sources...)
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			content, ok := test.site[r.URL.Path]
