@@ -520,7 +520,7 @@ func TestNewsAfterSection(t *testing.T) {
 	for _, previous := range []*Snapshot{before, without} {
 		s := build(t, pages, previous, newsOptions(testTime))
 		if d := s.Find(webpage.NewsSitemap); d != nil || s.Find(shard) == nil {
-			t.Errorf("without articles, the name leads to %t", d != nil)
+			t.Errorf("without articles: the name leads on: %t", d != nil)
 		}
 		s = build(t, withNews(numbered(300)), s, newsOptions(testTime))
 		if d := s.Find(webpage.NewsSitemap); !d.IsNews() || s.Find(shard) == nil {
