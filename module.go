@@ -449,6 +449,7 @@ func (h *Handler) compile(base string) (err error) {
 	c.Refuse(path.Ext(given) != ".xml" || name == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
 	c.Refuse(h.HTML && name == "index.xml",
 		"path '%s': with html, use another name: index.html is the page of a folder", given)
+	c.Refuse(h.LLMs && name == "llms.xml", "path '%s': with llms, use another name: llms.txt would be its list of URLs", given)
 	c.Refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
 		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
 	s.stem = page.Unescape(strings.TrimSuffix(s.path, ".xml"))

@@ -35,6 +35,7 @@ func TestPublished(t *testing.T) {
 		{jsonLD(`[{"@type":"BlogPosting","url":"/b","datePublished":"2024-05-01"},{"@type":"BlogPosting","url":"a.html","datePublished":"2024-05-02"}]`), "2024-05-02"},
 		{jsonLD(`[{"@type":"Report","url":"/b","datePublished":"2024-05-01"},{"@type":"Report","mainEntityOfPage":{"@id":"/docs/a.html#x"},"datePublished":"2024-05-02"}]`), "2024-05-02"},
 		{jsonLD(`[{"@type":"Article","datePublished":"2024-05-01"},{"@type":"Article","datePublished":"2024-05-02"}]`), ""},
+		{jsonLD(`{"@type":"Article","datePublished":"2024-05-01"}`) + jsonLD(`{"@type":"Article","datePublished":"2024-05-01"}`), "2024-05-01"},
 		{jsonLD(`{"@type":"WebPage","datePublished":"2024-05-01"}`), ""},
 		{jsonLD(`{"@type":"TechArticle","datePublished":"2024-05-01"}`), ""},
 		{jsonLD(`{"@type":"AdvertiserContentArticle","datePublished":"2024-05-01"}`), ""},

@@ -52,16 +52,24 @@ func (p *Parser) addThings(v any) {
 		main, _ := m["mainEntityOfPage"].(map[string]any)
 		urls := [4]string{first(m["url"]), first(m["@id"]), first(m["mainEntityOfPage"]), first(main["@id"])}
 		if modified := first(m["dateModified"]); modified != "" && !hasType(m, partTypes) {
-			p.things = append(p.things, thing{date: modified, urls: urls})
+			p.things = withThing(p.things, thing{date: modified, urls: urls})
 		}
 		published := first(m["datePublished"])
 		if p.options.Articles && published != "" && hasType(m, articleTypes) {
-			p.articles = append(p.articles, thing{date: published, headline: first(m["headline"]), urls: urls})
+			p.articles = withThing(p.articles, thing{date: published, headline: first(m["headline"]), urls: urls})
 		}
 		if m["@graph"] != nil {
 			p.addThings(m["@graph"])
 		}
 	}
+}
+
+// withThing adds a thing, unless it is the last one again: a theme and a plugin may declare the same.
+func withThing(all []thing, t thing) []thing {
+	if n := len(all); n > 0 && all[n-1] == t {
+		return all
+	}
+	return append(all, t)
 }
 
 // list returns v as a list: JSON-LD omits the brackets of a single value.
