@@ -139,7 +139,8 @@ func (b *Builder) InNews() *News {
 	if b.News == nil {
 		return nil
 	}
-	return &b.newest.result
+	result := b.newest.result // a copy, which does not keep the rest of the builder alive
+	return &result
 }
 
 // titleOf is the title of a page; "": its path stands for it.

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+	"weak"
 
 	"golang.org/x/net/html"
 
@@ -365,4 +368,27 @@ func TestETags(t *testing.T) {
 			t.Errorf("%s: %d documents stay, %d change", name, same, changed)
 		}
 	}
+}
+
+// TestBuilderIsForgotten: what is kept of documents keeps nothing of how they were made: that is much larger.
+func TestBuilderIsForgotten(t *testing.T) {
+	o := options
+	o.LLMs = true
+	o.Stylesheet = true
+	o.News = &NewsOptions{Publication: "Times", Now: time.Unix(1700000000, 0)}
+	var documents []Document
+	b := New(o, func(d Document) { documents = append(documents, d) })
+	for p := range numbered(10, func(i int) string { return fmt.Sprintf("/%d", i) }) {
+		b.Add(p, "")
+	}
+	b.Finish()
+	news := b.InNews()
+	builder := weak.Make(b)
+	b = nil
+	runtime.GC()
+	if builder.Value() != nil {
+		t.Error("the builder is still there")
+	}
+	runtime.KeepAlive(documents)
+	runtime.KeepAlive(news)
 }
