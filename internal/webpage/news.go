@@ -188,13 +188,11 @@ func (b *Builder) news() {
 		e.Stylesheet = path.Base(b.Sitemap) + Stylesheet
 	}
 	content := []any{e, publication, articles}
-	d := newDocument(NewsSitemap, "", "", "", content, func() []byte {
+	b.emit(newDocument(NewsSitemap, "", "", "", content, func() []byte {
 		var body bytes.Buffer
 		_, _ = e.News(&body, publication, articles) // a buffer returns no errors
 		return inert(body.Bytes())
-	})
-	d.Type = "" // that of all XML sitemaps
-	b.emit(d)
+	}))
 }
 
 // newsLanguage returns a language, which is as in BCP 47, as Google wants it: a code of ISO 639, or "zh-cn" and "zh-tw" for

@@ -17,7 +17,16 @@
 	});
 	const isJump = a => a.getAttribute("href").startsWith("#"); // to a section, whose rows are searched themselves
 	const wanted = () => fold(words.value).split(/\s+/).filter(word => word);
-	const hits = () => rows.filter(({ a, text }) => !isJump(a) && wanted().every(word => text.includes(word)));
+	const hits = () => {
+		const all = wanted();
+		return rows.filter(({ a, text }) => !isJump(a) && all.every(word => text.includes(word)));
+	};
+	const said = (shown, all) => {
+		if (shown === 0) {
+			return "Nothing found";
+		}
+		return `${shown.toLocaleString("en")} of ${all.toLocaleString("en")}`;
+	};
 	const filter = () => {
 		const isOn = wanted().length > 0;
 		const shown = new Set(isOn ? hits() : rows);
@@ -28,7 +37,7 @@
 			section.hidden = !section.querySelector("li:not([hidden])");
 		}
 		const all = rows.filter(({ a }) => !isJump(a)).length;
-		count.textContent = !isOn ? "" : shown.size ? `${shown.size.toLocaleString("en")} of ${all.toLocaleString("en")}` : "Nothing found";
+		count.textContent = isOn ? said(shown.size, all) : "";
 	};
 	words.addEventListener("input", filter);
 	words.addEventListener("keydown", event => {

@@ -474,8 +474,10 @@ func (t *tree) write(f *folder, name string, rows []row, p *part) row {
 		link.From, link.To = p.From, p.To
 	}
 	// Links outlive the pages, whose paths may be parts of larger strings.
-	link.Folder, link.Path = strings.Clone(link.Folder), strings.Clone(link.Path)
-	link.From, link.To = strings.Clone(link.From), strings.Clone(link.To)
+	link.Folder = strings.Clone(link.Folder)
+	link.Path = strings.Clone(link.Path)
+	link.From = strings.Clone(link.From)
+	link.To = strings.Clone(link.To)
 	link.size = sizeOf(link)
 	if name != HTML && slices.ContainsFunc(rows, func(r row) bool { return r.Kind == toPage }) {
 		t.all = append(t.all, link)

@@ -60,12 +60,15 @@ type Document struct {
 	Body func() []byte
 }
 
-// newDocument makes a document whose body depends on policy, template and content alone.
+// newDocument makes a document whose body depends on policy, template and content alone. Without a type, it has that of a sitemap.
 func newDocument(name, contentType, policy, template string, content any, body func() []byte) Document {
 	hash := xxhash.New()
 	_, _ = hash.WriteString(policy + template)
 	_ = json.NewEncoder(hash).Encode(content) // only strings and numbers
-	return Document{name, contentType + "; charset=utf-8", policy, strconv.FormatUint(hash.Sum64(), 36), body}
+	if contentType != "" {
+		contentType += "; charset=utf-8"
+	}
+	return Document{name, contentType, policy, strconv.FormatUint(hash.Sum64(), 36), body}
 }
 
 // Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
