@@ -60,10 +60,7 @@ type named struct{ listed, heap, reload, uses, fetches float64 }
 
 func (b *bench) manyNamed(ctx context.Context, directive string) (n named) {
 	const name = "many"
-	addr := freeAddr()
-	_, port, err := net.SplitHostPort(addr)
-	check(err)
-	check(os.RemoveAll(b.path(name)))
+	addr, port := b.fresh(name)
 	var config strings.Builder
 	for i := range b.sites {
 		host := fmt.Sprintf("site-%d.localhost:%s", i, port)
@@ -83,8 +80,9 @@ func (b *bench) manyNamed(ctx context.Context, directive string) (n named) {
 		_, body, err := get(ctx, "http://"+s.admin+"/sitemap/sites")
 		return !bytes.Contains(body, []byte(`"refreshing"`)), err
 	}))
-	n.heap, _, err = s.memory(ctx)
+	heap, _, err := s.memory(ctx)
 	check(err)
+	n.heap = heap
 	before := s.fetches(ctx)
 	used := must(s.processor())
 	begun := time.Now()
@@ -234,10 +232,7 @@ func (b *bench) crowded(ctx context.Context, c crowd) (m crowdMeasured) {
 	server := &http.Server{Handler: app}
 	go func() { _ = server.Serve(upstream) }()
 	defer func() { _ = server.Close() }()
-	addr := freeAddr()
-	_, port, err := net.SplitHostPort(addr)
-	check(err)
-	check(os.RemoveAll(b.path("burst")))
+	addr, port := b.fresh("burst")
 	config := fmt.Sprintf("http://named.localhost:%s, http://*.localhost:%s {\nbind 127.0.0.1\nsitemap\nreverse_proxy %s\n}\n", port, port, upstream.Addr())
 	s := b.start("burst", addr, config)
 	defer s.stop()
@@ -329,10 +324,7 @@ const tenantsPace = 20 // new tenants a second
 // tenants measures small tenants beside one whose files are a tree; "": there is none.
 func (b *bench) tenants(ctx context.Context, tree string) (m tenantsMeasured) {
 	const name = "tenants"
-	addr := freeAddr()
-	_, port, err := net.SplitHostPort(addr)
-	check(err)
-	check(os.RemoveAll(b.path(name)))
+	addr, port := b.fresh(name)
 	for i := range b.sites {
 		b.smallRoot(name, i)
 	}
@@ -377,8 +369,9 @@ func (b *bench) tenants(ctx context.Context, tree string) (m tenantsMeasured) {
 	asking.Wait()
 	slices.Sort(firsts)
 	m.first = firsts[len(firsts)*95/100]
-	m.heap, _, err = s.memory(ctx)
+	heap, _, err := s.memory(ctx)
 	check(err)
+	m.heap = heap
 	return m
 }
 

@@ -31,10 +31,7 @@ func (b *bench) siteRows(ctx context.Context) []*row {
 // heapOfSites returns the bytes of the live heap of a server of the sites, once all their pages are listed.
 func (b *bench) heapOfSites(ctx context.Context, directive string) float64 {
 	const name = "sites"
-	addr := freeAddr()
-	_, port, err := net.SplitHostPort(addr)
-	check(err)
-	check(os.RemoveAll(b.path(name)))
+	addr, port := b.fresh(name)
 	var hosts []string
 	var config strings.Builder
 	for i := range b.sites {
@@ -52,6 +49,15 @@ func (b *bench) heapOfSites(ctx context.Context, directive string) float64 {
 	heap, _, err := s.memory(ctx)
 	check(err)
 	return heap
+}
+
+// fresh forgets what an earlier server of that name has left, and returns an address for another one, and its port.
+func (b *bench) fresh(name string) (addr, port string) {
+	check(os.RemoveAll(b.path(name)))
+	addr = freeAddr()
+	_, port, err := net.SplitHostPort(addr)
+	check(err)
+	return addr, port
 }
 
 // smallRoot makes the folder of a small site, and returns it.
