@@ -342,18 +342,7 @@ func TestStylesheet(t *testing.T) {
 			_, err := io.WriteString(w, "<!doctype html>")
 			return err
 		}, false, 1, false},
-		"without an end": {func(w http.ResponseWriter) error {
-			w.Header().Set("Content-Type", "text/plain")
-			for n := 0; ; n++ {
-				if n > 1<<20 {
-					t.Error("it is read to no end")
-					return nil
-				}
-				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
-					return err
-				}
-			}
-		}, false, 1, false},
+		"without an end": {withoutEnd(t), false, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(h *Handler) {
@@ -387,6 +376,22 @@ func TestStylesheet(t *testing.T) {
 	}
 }
 
+// withoutEnd returns a response whose body has no end, of which only the beginning is to be read.
+func withoutEnd(t *testing.T) func(w http.ResponseWriter) error {
+	return func(w http.ResponseWriter) error {
+		w.Header().Set("Content-Type", "text/plain")
+		for n := 0; ; n++ {
+			if n > 1<<20 {
+				t.Error("it is read to no end")
+				return nil
+			}
+			if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // TestOwnLLMs: what counts as the site's own llms.txt, which is looked up once in a refresh, and served then.
 func TestOwnLLMs(t *testing.T) {
 	responds := func(contentType, body string) func(w http.ResponseWriter) error {
@@ -400,25 +405,14 @@ func TestOwnLLMs(t *testing.T) {
 		own   func(w http.ResponseWriter) error // the response behind the sitemap
 		isOwn bool
 	}{
-		"none":       {func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }, false},
-		"text":       {responds("text/plain; charset=utf-8", "its own"), true},
-		"Markdown":   {responds("text/markdown", "its own"), true},
-		"a page":     {responds(contentHTML, "<!doctype html>"), false},
-		"an API":     {responds("application/json", "{}"), false},
-		"an error":   {func(http.ResponseWriter) error { return errors.New("broken") }, false},
-		"of a build": {responds("text/plain", "# Old\n\n> "+strings.Repeat("é", 900)+"\n\n"+webpage.LLMsMark+"\n"), false},
-		"without an end": {func(w http.ResponseWriter) error {
-			w.Header().Set("Content-Type", "text/plain")
-			for n := 0; ; n++ {
-				if n > 1<<20 {
-					t.Error("it is read to no end")
-					return nil
-				}
-				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
-					return err
-				}
-			}
-		}, true},
+		"none":           {func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }, false},
+		"text":           {responds("text/plain; charset=utf-8", "its own"), true},
+		"Markdown":       {responds("text/markdown", "its own"), true},
+		"a page":         {responds(contentHTML, "<!doctype html>"), false},
+		"an API":         {responds("application/json", "{}"), false},
+		"an error":       {func(http.ResponseWriter) error { return errors.New("broken") }, false},
+		"of a build":     {responds("text/plain", "# Old\n\n> "+strings.Repeat("é", 900)+"\n\n"+webpage.LLMsMark+"\n"), false},
+		"without an end": {withoutEnd(t), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(h *Handler) { h.LLMs = true })
