@@ -24,7 +24,8 @@ const (
 	maxFront    = 100_000 // of the first document
 	frontRows   = maxFront - 20_000
 	maxPart     = maxRows / 2  // of what does not fit into one document, in each
-	ownDocument = maxRows / 20 // from this size on, a folder of a divided folder has a document of its own
+	ownDocument = maxRows / 4  // from this size on, a folder of a divided folder has a document of its own
+	maxShown    = maxRows / 20 // up to this size, it is shown in the document of that folder
 	maxOwn      = 20_000       // of the list of folders, of which each has its own document
 	smallest    = 500          // of a folder's document
 	ownHeading  = 4            // from so many rows on, a folder has a heading of its own
@@ -107,11 +108,14 @@ func (r row) sizeAfter(folder string) int {
 }
 
 // tree distributes pages to documents by their folders. A folder that fits into the document of its parent is shown
-// there, below a heading. Once all that is in a folder does not fit into one document, the folder is divided: those
-// in it have documents of their own, except for small ones. What does not fit after that, which is the folder's own pages
-// or the list of the folders in it, is cut into parts, which its document lists. Where there are so many folders, the rest
-// of them share documents, with a row for each: every document has a style and a script. As in package shard, a cut
-// depends only on the rows around it.
+// there, below a heading. Once all that is in a folder does not fit into one document, the folder is divided: large ones
+// in it have documents of their own, others share documents, and small ones stay. What does not fit after that, which is the
+// folder's own pages or the list of the folders in it, is cut into parts, which its document lists. As in package shard, a
+// cut depends only on the rows around it.
+//
+// Folders share documents because each document has a style and a script of 2 kB, compressed: if a million pages in 5,000
+// folders had as many documents, that would be a third of them. Where there are very many folders, large ones share
+// documents, too.
 type tree struct {
 	Options
 	front  string  // title of the front page; or ""
@@ -163,8 +167,11 @@ func (f *folder) rows() []row {
 // isCut reports whether there are parts of the folder.
 func (f *folder) isCut() bool { return f.pages.up != nil || f.inside.up != nil }
 
-// hasMany reports whether there are so many folders in the folder that others share documents.
-func (f *folder) hasMany() bool { return f.inside.up != nil || f.inside.size > maxOwn }
+// shares reports whether another folder in the folder, which has a size, shares a document with others.
+func (f *folder) shares(size int) bool {
+	hasMany := f.inside.up != nil || f.inside.size > maxOwn
+	return hasMany || size < ownDocument
+}
 
 // hasDocument reports whether the folder is known to have a document of its own. One that is not may still get one once
 // it is complete.
@@ -224,10 +231,10 @@ func (t *tree) leave() {
 	t.folder = above
 	t.addInside(f) // what is left of those that share documents
 	t.keepWithin(f)
-	isLarge := above.divided && (f.divided || f.size() >= ownDocument)
+	isLarge := above.divided && (f.divided || f.size() >= maxShown)
 	isOne := !f.divided && !f.isCut()
 	switch rows := f.rows(); {
-	case isLarge && isOne && above.hasMany():
+	case isLarge && isOne && above.shares(f.size()):
 		t.share(above, rows)
 	case isLarge || f.isCut():
 		t.addInside(above, t.document(f))
@@ -303,7 +310,7 @@ func (t *tree) keepWithin(f *folder) {
 func (t *tree) divide(f *folder) {
 	if !f.divided {
 		f.divided = true
-		t.moveOut(f, ownDocument)
+		t.moveOut(f, maxShown)
 	}
 }
 
@@ -317,12 +324,15 @@ func (t *tree) moveOut(f *folder, size int) {
 		run.add(shown[:n]...)
 		shown = shown[n:]
 		isLink := run.rows[0].Folder == f.path
-		if isLink || run.size < size {
-			f.inside.add(run.rows...)
-			continue
+		switch {
+		case isLink || run.size < size:
+			t.addInside(f, run.rows...)
+		case f.shares(run.size):
+			t.share(f, run.rows)
+		default:
+			child := newFolder(childOf(f.path, run.rows[0].Folder), f)
+			t.addInside(f, t.write(child, child.name, run.rows, nil))
 		}
-		child := newFolder(childOf(f.path, run.rows[0].Folder), f)
-		f.inside.add(t.write(child, child.name, run.rows, nil))
 	}
 }
 
@@ -496,10 +506,12 @@ func (t *tree) finish() {
 	t.addInside(root)
 	if root.size() > frontRows {
 		t.divide(root)
+		t.addInside(root)
 	}
 	// There is more room in other documents. Small folders, too, have their own rather than that their list is cut.
-	for size := ownDocument / 2; size >= smallest && root.size() > frontRows && !root.isCut(); size /= 2 {
+	for size := maxShown / 2; size >= smallest && root.size() > frontRows && !root.isCut(); size /= 2 {
 		t.moveOut(root, size)
+		t.addInside(root)
 	}
 	rows := t.shown(root, frontRows)
 	if len(rows) == 0 {
