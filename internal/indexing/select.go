@@ -208,6 +208,9 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 					return
 				}
 			}
+			if s.isWhole() && trimDescriptions(records, s.generation.Len()) {
+				changed = true
+			}
 			due = min(due, chunk.Due)
 			if changed {
 				put(w, chunk, records, due)
@@ -224,6 +227,9 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 		}
 	}
 }
+
+// isWhole reports whether the crawl has read all pages that were due, so that it is known which of them are linked most.
+func (s *Selection) isWhole() bool { return s.rules.Descriptions && s.rules.OpenBatch == 0 }
 
 // put writes the records of a chunk with another selection, which has no part in when they are due.
 func put(w *store.Writer, chunk store.Chunk, records []store.Record, due int64) {

@@ -122,7 +122,8 @@ type Record struct {
 	Steadiness Steadiness `cbor:"40,keyasint,omitempty"`
 
 	// Description is what the page declares as its own, and Markdown its version in Markdown: a path on the site, or else
-	// an absolute URL. Like Title, they are kept only if a document shows them.
+	// an absolute URL. Like Title, they are kept only if a document shows them. The select stage drops Descriptions of large
+	// sites that are beyond a bound.
 	Description string `cbor:"46,keyasint,omitempty"`
 	Markdown    string `cbor:"47,keyasint,omitempty"`
 
