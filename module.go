@@ -404,7 +404,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // compile checks the settings, fills in their defaults, and notes what the handler does for its
 // sources. base is base_url; "" where there is none, or its placeholders have no value yet.
-func (h *Handler) compile(base string) (err error) {
+func (h *Handler) compile(base string) error {
 	c := new(option.Checker)
 	s := &h.settings
 	*s = settings{
@@ -437,23 +437,7 @@ func (h *Handler) compile(base string) (err error) {
 	}
 	s.excludeUse = newPatternUse("exclude", s.exclude)
 	c.Refuse(h.Feed && s.dates == indexing.Off, "a feed needs dates: remove 'lastmod off', or feed")
-	if base != "" {
-		s.base, s.prefix, err = origin.ParseBase(base)
-		c.Refuse(err != nil, "base_url '%s': %w", base, err)
-	}
-	given := cmp.Or(h.Path, "/sitemap.xml")
-	s.path, err = page.Canonical(given)
-	isClean := err == nil && page.IsClean(given) && !strings.Contains(given, "{")
-	c.Refuse(!isClean, "path '%s': use a clean path such as /sitemap.xml", given)
-	name := path.Base(given)
-	c.Refuse(path.Ext(given) != ".xml" || name == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
-	c.Refuse(h.HTML && name == "index.xml",
-		"path '%s': with html, use another name: index.html is the page of a folder", given)
-	c.Refuse(h.LLMs && name == "llms.xml", "path '%s': with llms, use another name: llms.txt would be its list of URLs", given)
-	c.Refuse(s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/"),
-		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
-	s.stem = page.Unescape(strings.TrimSuffix(s.path, ".xml"))
-	s.folder = page.Unescape(s.prefix)
+	h.compilePath(c, base)
 	c.Refuse(s.interval < time.Second, "refresh interval %s is too short: the shortest is 1s", s.interval)
 	// The product overflows the int of a 32-bit system.
 	most := int64(s.shardURLs) * maxEntries
@@ -465,7 +449,10 @@ func (h *Handler) compile(base string) (err error) {
 	for _, name := range h.Extensions {
 		c.Choose("extensions", name, "alternates", "images")
 	}
-	needsPages := len(h.Extensions) > 0 || s.omitOrphans || h.Canonical == "respect" || h.LastMod == "auto"
+	needsPages := len(h.Extensions) > 0 ||
+		s.omitOrphans ||
+		h.Canonical == "respect" ||
+		h.LastMod == "auto"
 	c.Refuse(s.crawl.Off && needsPages,
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
 	h.compileNews(c)
@@ -475,6 +462,7 @@ func (h *Handler) compile(base string) (err error) {
 	if c.Err != nil {
 		return c.Err
 	}
+	var err error
 	if h.isDefault && !s.crawl.Off {
 		h.linksAlone, err = discoveryOf(linksAlone, false)
 		if err != nil {
@@ -483,6 +471,31 @@ func (h *Handler) compile(base string) (err error) {
 	}
 	h.discovery, err = h.compileDiscovery()
 	return err
+}
+
+// compilePath checks where the site and its sitemap are.
+func (h *Handler) compilePath(c *option.Checker, base string) {
+	s := &h.settings
+	if base != "" {
+		var err error
+		s.base, s.prefix, err = origin.ParseBase(base)
+		c.Refuse(err != nil, "base_url '%s': %w", base, err)
+	}
+	given := cmp.Or(h.Path, "/sitemap.xml")
+	var err error
+	s.path, err = page.Canonical(given)
+	isClean := err == nil && page.IsClean(given) && !strings.Contains(given, "{")
+	c.Refuse(!isClean, "path '%s': use a clean path such as /sitemap.xml", given)
+	name := path.Base(given)
+	c.Refuse(path.Ext(given) != ".xml" || name == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
+	c.Refuse(h.HTML && name == "index.xml",
+		"path '%s': with html, use another name: index.html is the page of a folder", given)
+	c.Refuse(h.LLMs && name == "llms.xml", "path '%s': with llms, use another name: llms.txt would be its list of URLs", given)
+	isOutside := s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/")
+	c.Refuse(isOutside,
+		"base_url has the folder %s, and path %s lies outside of it", s.prefix, s.path)
+	s.stem = page.Unescape(strings.TrimSuffix(s.path, ".xml"))
+	s.folder = page.Unescape(s.prefix)
 }
 
 // checkSources checks the settings of the sources, and notes what the handler does for them. Those of sources that

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -222,17 +223,8 @@ func decide(before *publication, sel selection, c circumstances) decision {
 	// Other settings change as much as they like.
 	sameSettings := before.snapshot != nil && before.selectedBy == c.selectedBy
 
-	if c.goesOn {
-		// Which pages are gone, and which sources fail, shows only once all are read.
-		if sameSettings && before.history.Last.Result == outcome.HeldBack {
-			return decision{verdict: goOn}
-		}
-		if sameSettings && !c.gathered && selected <= served {
-			return decision{verdict: goOn}
-		}
-		if before.snapshot == nil && sel.snapshot == nil && c.hasTime {
-			return decision{verdict: goOn}
-		}
+	if c.goesOn && isTooEarly(before, sel, c, sameSettings) {
+		return decision{verdict: goOn}
 	}
 	unread := c.newFailed
 	if selected == 0 {
@@ -261,17 +253,33 @@ func decide(before *publication, sel selection, c circumstances) decision {
 		return decision{verdict: replace, reason: unread}
 	}
 	since := before.history.Since
-	if since.IsZero() || since.After(c.now) { // the clock was set back
+	isFirst := since.IsZero() || since.After(c.now) // the clock was set back
+	if isFirst {
 		since = c.now
 	}
-	if c.now.Sub(since) >= confirmAfter {
+	isConfirmed := c.now.Sub(since) >= confirmAfter
+	if isConfirmed {
 		return decision{verdict: replace, reason: unread}
 	}
+	// Where no records tell which pages were listed, none can be kept one by one.
 	if c.crawlOff || 2*sel.result.Before < served {
-		// No records tell which pages were listed, so none can be kept one by one.
 		return decision{verdict: keep, reason: reason, since: since}
 	}
 	return decision{verdict: hold, reason: reason, since: since}
+}
+
+// isTooEarly reports whether nothing of a refresh that goes on is published yet: which pages are gone, and which sources fail,
+// shows only once all are read.
+func isTooEarly(before *publication, sel selection, c circumstances, sameSettings bool) bool {
+	if sameSettings && before.history.Last.Result == outcome.HeldBack {
+		return true
+	}
+	hasNoMore := pagesOf(sel.snapshot) <= pagesOf(before.snapshot)
+	if sameSettings && !c.gathered && hasNoMore {
+		return true
+	}
+	isEmpty := before.snapshot == nil && sel.snapshot == nil
+	return isEmpty && c.hasTime
 }
 
 // suspicion returns why a change may be the work of a fault; "": it is usual.
@@ -348,72 +356,118 @@ const (
 	areTold                      // all of them are told: refreshes need not look for any
 )
 
+// never is a pause after nothing that would end.
+const never = time.Duration(math.MaxInt64)
+
 // due returns when a site is next due: an interval after the last refresh began, or sooner where there is work.
 func due(p prospects) time.Time {
-	if p.noticed {
+	switch {
+	case p.noticed:
 		return p.now
+	case p.shared && !p.failed: // else it is tried again as if the process were alone
+		return dueInFleet(p)
+	case !p.planned.IsZero():
+		return dueAsPlanned(p)
 	}
-	if p.shared && !p.failed && p.hasRefetch {
-		return p.now.Add(retryEmpty) // this process knows of it, and no other
-	}
-	if p.shared && !p.failed { // else it is tried again as if the process were alone
-		if retry := p.now.Add(retryEmpty); p.isFollowed && p.sharedDue.Before(retry) {
-			return retry // polls come sooner where there is news
-		}
-		return p.sharedDue
-	}
-	if !p.planned.IsZero() {
-		if p.isChanged {
-			return p.now
-		}
-		// The interval may be another one now, or the clock was set back.
-		return p.now.Add(min(p.planned.Sub(p.now), p.interval))
-	}
-	interval := p.interval
-	if !p.isGiven {
-		interval = max(interval, shareOfTime*p.cost, p.probes)
-		if p.changes == areTold {
-			interval = max(interval, restFor)
-		}
-	}
-	if p.absences > 0 {
-		// It costs nothing to ask again for a host that is made up.
-		interval = min(p.interval<<min(p.absences-1, 20), max(p.interval, maxAbsence))
-	}
-	// By then, the last refresh has taken no more than its share of the time.
-	spared := min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
+	interval := p.nextInterval()
 	pause := p.begun.Add(interval).Sub(p.now)
 	pause = min(pause, interval) // it is longer where the clock was set back meanwhile
+	pause = min(pause, p.untilPages(), p.untilDates(), p.untilFiles(), p.untilList())
+	if p.hasRefetch {
+		pause = min(pause, retryRefetch)
+	}
+	return p.now.Add(max(pause, 0))
+}
+
+// dueInFleet returns when a process refreshes a site that others refresh, too.
+func dueInFleet(p prospects) time.Time {
+	retry := p.now.Add(retryEmpty)
+	if p.hasRefetch {
+		return retry // this process knows of it, and no other
+	}
+	if p.isFollowed && p.sharedDue.Before(retry) {
+		return retry // polls come sooner where there is news
+	}
+	return p.sharedDue
+}
+
+// dueAsPlanned returns when a site is due that goes on from the configuration before.
+func dueAsPlanned(p prospects) time.Time {
+	if p.isChanged {
+		return p.now
+	}
+	// The interval may be another one now, or the clock was set back.
+	return p.now.Add(min(p.planned.Sub(p.now), p.interval))
+}
+
+// nextInterval is how long after the last refresh a site is due in which nothing happens.
+func (p *prospects) nextInterval() time.Duration {
+	if p.absences > 0 {
+		// It costs nothing to ask again for a host that is made up.
+		return min(p.interval<<min(p.absences-1, 20), max(p.interval, maxAbsence))
+	}
+	if p.isGiven {
+		return p.interval
+	}
+	interval := max(p.interval, shareOfTime*p.cost, p.probes)
+	if p.changes == areTold {
+		interval = max(interval, restFor)
+	}
+	return interval
+}
+
+// spared is the pause after which the last refresh has taken no more than its share of the time.
+func (p *prospects) spared() time.Duration {
+	return min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
+}
+
+// untilPages is the pause until pages can be fetched that are due, or the site is tried again.
+func (p *prospects) untilPages() time.Duration {
 	next := p.next.Sub(p.now)
 	switch {
 	case !p.serves && (p.failed || p.closed):
-		pause = min(pause, retryEmpty) // an application may start with the server
+		return retryEmpty // an application may start with the server
 	case p.failed: // it has not found out what is left
+		return never
 	case p.isLeft:
-		pause = min(pause, max(soon, next))
+		return max(soon, next)
 	case next > 0: // yet not so soon that refreshing takes more than its share of the time
-		pause = min(pause, max(next, spared))
+		return max(next, p.spared())
 	}
+	return never
+}
+
+// untilDates is the pause until a date can be decided, or an article becomes news or is none any more.
+func (p *prospects) untilDates() time.Duration {
+	pause := never
 	for _, at := range []time.Time{p.datesDue, p.newsDue} {
 		if !p.failed && !at.IsZero() {
-			pause = min(pause, max(at.Sub(p.now), soon, spared))
+			pause = min(pause, max(at.Sub(p.now), soon, p.spared()))
 		}
 	}
+	return pause
+}
+
+// untilFiles is the pause until changes of files are looked for that were told, or may have been missed.
+func (p *prospects) untilFiles() time.Duration {
+	pause := never
 	if p.isChanged {
 		// Nor do the requests of its probe take more than theirs of a rate.
 		probed := min(p.begun.Add(p.probes).Sub(p.now), p.probes)
-		pause = min(pause, max(spared, probed))
+		pause = max(p.spared(), probed)
 	}
 	if !p.failed && p.changes == areToldNext { // until then, nothing tells of what a newcomer saves
 		pause = min(pause, max(soon, p.cost))
 	}
-	if p.hasRefetch {
-		pause = min(pause, retryRefetch)
+	return pause
+}
+
+// untilList is the pause until the next document of the site's own sitemaps can be read.
+func (p *prospects) untilList() time.Duration {
+	if p.failed || !p.listLeft {
+		return never
 	}
-	if !p.failed && p.listLeft {
-		pause = min(pause, max(soon, p.nextList.Sub(p.now)))
-	}
-	return p.now.Add(max(pause, 0))
+	return max(soon, p.nextList.Sub(p.now))
 }
 
 // plan plans the next refresh of the site, and returns when it is due. Nothing else does, save who requests one at once.
