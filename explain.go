@@ -23,7 +23,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // explanation is why a URL is listed in a site's sitemap, or why it is not.
@@ -320,11 +319,11 @@ func (s *site) namers(rec *store.Record) (names []string) {
 }
 
 // cleaner returns what makes paths of links and visits.
-func (s *site) cleaner() *uri.Cleaner {
+func (s *site) cleaner() *origin.Cleaner {
 	if d := s.discovery(); d != nil {
 		return d.filter.Cleaner
 	}
-	return uri.NewCleaner(nil)
+	return origin.NewCleaner(nil)
 }
 
 // listedForm is the form in which what a path leads to is listed: without a query that does not count, as the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
 // frontPage is a response that the crawl need not request again.
@@ -97,7 +97,7 @@ func (f *siteFetcher) entranceAfter(from string, res *crawl.Response, robots *ro
 		return ""
 	}
 	// A link to a path with a query may lead to another one, by the parameters that count.
-	clean, ok := uri.NewCleaner(nil).Clean(path)
+	clean, ok := origin.NewCleaner(nil).Clean(path)
 	if !ok || clean != path || f.handler.settings.crawl.disallows(path) != "" || !robots.rules.Allows(path) {
 		return ""
 	}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -132,7 +132,7 @@ func (d *Discovery) addTo(all *discovery) error {
 	for i, key := range d.Query {
 		c.Refuse(key == "", "query has an empty name")
 		c.Refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': use names of parameters, such as page lang", key)
-		c.Refuse(uri.IsTracking(key), "query '%s': it is a tracking parameter, which does not tell pages apart", key)
+		c.Refuse(origin.IsTracking(key), "query '%s': it is a tracking parameter, which does not tell pages apart", key)
 		c.Refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
 		if !slices.Contains(all.query, key) {
 			all.query = append(all.query, key)

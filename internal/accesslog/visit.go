@@ -15,8 +15,8 @@ import (
 	"unsafe"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // The errors of [Parser.Parse].
@@ -67,7 +67,7 @@ func (v *Visit) Reason() string {
 	case v.ContentType == "" || v.ContentType == "-":
 		path, _, _ := strings.Cut(v.URI, "#")
 		path, _, _ = strings.Cut(path, ";")
-		if uri.IsAsset(path) {
+		if origin.IsAsset(path) {
 			return asset
 		}
 	case !htmlmeta.IsHTML(v.ContentType):

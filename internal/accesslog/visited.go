@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // Visited are the paths that visitors have requested, with the Unix second of the last visit. It is safe for
@@ -83,7 +83,7 @@ func (v *Visited) Count() (paths, dropped int) {
 
 // Filter decides which visits count, and counts the others. It is safe for concurrent use.
 type Filter struct {
-	*uri.Cleaner
+	*origin.Cleaner
 	lookedAt func() *lookedAt // made for the first signal: most sites of a configuration of thousands have none
 	mu       sync.Mutex
 	visits   map[string]int // by [Visit.Reason]
@@ -92,7 +92,7 @@ type Filter struct {
 // NewFilter returns a Filter of pages that are told apart by these query parameters.
 func NewFilter(query []string) *Filter {
 	return &Filter{
-		Cleaner:  uri.NewCleaner(query),
+		Cleaner:  origin.NewCleaner(query),
 		visits:   make(map[string]int),
 		lookedAt: sync.OnceValue(func() *lookedAt { return new(lookedAt) }),
 	}

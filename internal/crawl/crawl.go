@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -52,7 +52,7 @@ type Policy struct {
 	Links    bool          // pages that links name are fetched
 	Discover bool          // they are recorded, and fetched once visitors have requested them
 	Depth    int           // the most links away from the front page or a page that sources name, for a page to be fetched; 0: 250
-	Query    []string      // parameters that are part of a page's path: see [uri.NewCleaner]
+	Query    []string      // parameters that are part of a page's path: see [origin.NewCleaner]
 	Expire   time.Duration // after which a page that nothing links to is dropped; 0: 90 days
 	MaxPaths int           // the most pages that no source names, and as many more beyond Depth; 0: 100,000
 
@@ -240,7 +240,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 		cands: cands,
 		batch: c.batch,
 		front: newFrontPage(&p),
-		links: links{cleaner: uri.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
+		links: links{cleaner: origin.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
 	}
 	if p.CountLinkers {
 		r.links.linkers = make(map[uint64]tally)

@@ -17,9 +17,9 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // Fetcher fetches pages from the server itself. It is safe for concurrent use.
@@ -425,7 +425,7 @@ func unique(paths iter.Seq[string]) []string {
 func (w *worker) clean(path string, flags store.Flags) (string, bool) {
 	// Most are clean, and the parameters of a canonical or an image are meant.
 	isRaw := flags&(store.Target|store.Image) == 0 && strings.ContainsAny(path, ";?%")
-	if isRaw || strings.Contains(path, "//") || len(path) > uri.MaxPath {
+	if isRaw || strings.Contains(path, "//") || len(path) > origin.MaxPath {
 		return w.run.links.cleaner.Clean(path)
 	}
 	return path, path != ""

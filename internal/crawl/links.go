@@ -8,9 +8,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 const (
@@ -50,7 +50,7 @@ func (l *link) key() uint64 { return xxhash.Sum64String(cmp.Or(l.spelled, l.path
 
 // links collects what fetched pages link to: each target once, by the hash of its path.
 type links struct {
-	cleaner *uri.Cleaner
+	cleaner *origin.Cleaner
 	max     int // targets that are known, found or unmatched
 
 	mu        sync.Mutex

@@ -10,9 +10,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 const maxMemory = 10_000 // values
@@ -177,7 +177,7 @@ func (r *Run) comesLast(rec *store.Record) bool {
 		return true // the others need not wait for one after the other of these
 	}
 	isFound := rec.Fetched == 0 && rec.Flags&store.Named == 0
-	if isFound && (rec.Flags&store.Image != 0 || uri.IsAsset(rec.Path)) {
+	if isFound && (rec.Flags&store.Image != 0 || origin.IsAsset(rec.Path)) {
 		return true
 	}
 	// It would be fetched again for its links, once it has the link that it needs: that is most often yet to be found.

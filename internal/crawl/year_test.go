@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/uri"
 )
 
 // The simulation of a site that changes for a year, behind the decisions of this package: which pages are due, by what,
@@ -386,7 +386,7 @@ func (s *simulation) begin() {
 		Scope: "/", Links: true, Discover: true, Depth: 250, Expire: 90 * 24 * time.Hour,
 		Counts: func(*store.Record) bool { return true },
 	}
-	s.run.links = links{cleaner: uri.NewCleaner(nil), seen: make(map[uint64]uint8), max: math.MaxInt}
+	s.run.links = links{cleaner: origin.NewCleaner(nil), seen: make(map[uint64]uint8), max: math.MaxInt}
 	s.run.pace = s.crawler.o.Limiter.pace(s.crawler, s.load)
 	s.worker = &worker{run: s.run}
 }

@@ -1,4 +1,5 @@
-// Package origin brings the scheme, host and port of URLs into one form, and compares the hosts of route matchers.
+// Package origin brings the URLs that others write into one form: the origin, which is scheme, host and port, and the path
+// of the page there.
 package origin
 
 import (

@@ -1,6 +1,4 @@
-// Package uri maps the URI of a link or a request to the path of a page: without fragment, session, tracking and other
-// query parameters that tell no pages apart.
-package uri
+package origin
 
 import (
 	"net/url"
