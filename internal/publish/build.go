@@ -1,5 +1,5 @@
-// Package publish builds the documents of a sitemap: listed pages in order become shards, which are compressed XML
-// documents, and a [Snapshot], which finds them by name.
+// Package publish cuts the listed pages of a site into shards that stay put, writes them as compressed documents, and finds
+// these by name in a [Snapshot].
 package publish
 
 import (
@@ -21,7 +21,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/shard"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -38,7 +37,7 @@ const (
 const (
 	MaxSections = 100
 	maxHeld     = 1_000_000 // pages, by the cutters of sections
-	fewSections = maxHeld / shard.DefaultMaxPages
+	fewSections = maxHeld / defaultMaxPages
 	manyURLs    = maxHeld / MaxSections // pages of a document where there are more than a few sections
 )
 
@@ -53,7 +52,7 @@ type Options struct {
 	webpage.Options // the documents beside the XML, and the base of pages and the URL of the sitemap
 
 	Schema    sitemapxml.Schema
-	ShardURLs int       // the most pages in a document; 0: shard.DefaultMaxPages
+	ShardURLs int       // the most pages in a document; 0: 50,000
 	Extended  bool      // extensions of pages are written, if the schema has them
 	Workers   int       // goroutines that encode shards; up to 1: only the caller's
 	Now       time.Time // modification time of new documents
@@ -70,7 +69,7 @@ type Options struct {
 // sectionURLs returns the most pages in a document of a section. It does not shrink with each further section: that would
 // change the shards of the others.
 func (o *Options) sectionURLs() int {
-	most := cmp.Or(o.ShardURLs, shard.DefaultMaxPages)
+	most := cmp.Or(o.ShardURLs, defaultMaxPages)
 	if len(o.Sections) > fewSections {
 		return min(most, manyURLs)
 	}
@@ -79,7 +78,8 @@ func (o *Options) sectionURLs() int {
 
 // Build builds the snapshot of pages, which come in the order of [page.Compare] without duplicates. A document that
 // has the same name and bytes in the previous snapshot, which may be nil, is taken from there. Without pages, the
-// snapshot is nil. The error is that of ctx or pages, or [shard.ErrOrder].
+// snapshot is nil. The error is that of ctx or pages, or says that they
+// are out of order.
 //
 // The pages of a section have documents of their own, which do not depend on other pages.
 //
@@ -91,7 +91,7 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 		previous: previous,
 		slots:    make(chan struct{}, max(o.Workers, 1)),
 		leftOut:  make(map[string]int),
-		cutters:  make(map[string]*shard.Cutter),
+		cutters:  make(map[string]*cutter),
 	}
 	b.rest = b.newCutter("", o.ShardURLs)
 	b.room = b.indexRoom()
@@ -122,8 +122,8 @@ type builder struct {
 	slots    chan struct{}
 	workers  sync.WaitGroup
 	web      *webpage.Builder
-	rest     *shard.Cutter            // of pages that are in no section
-	cutters  map[string]*shard.Cutter // by section
+	rest     *cutter            // of pages that are in no section
+	cutters  map[string]*cutter // by section
 	shards   []*Document
 	files    []*Document
 	leftOut  map[string]int
@@ -147,9 +147,9 @@ func (b *builder) push(p page.Page) error {
 	}
 	b.web.Add(p, section)
 	if section == "" {
-		return b.rest.Add(p)
+		return b.rest.add(p)
 	}
-	return b.cutter(section).Add(p)
+	return b.cutter(section).add(p)
 }
 
 // sectionOf returns the section that a path is in; "": in none.
@@ -161,7 +161,7 @@ func (b *builder) sectionOf(path string) string {
 }
 
 // cutter is that of a section.
-func (b *builder) cutter(section string) *shard.Cutter {
+func (b *builder) cutter(section string) *cutter {
 	c := b.cutters[section]
 	if c == nil {
 		c = b.newCutter(section, b.sectionURLs())
@@ -171,8 +171,8 @@ func (b *builder) cutter(section string) *shard.Cutter {
 }
 
 // newCutter returns a cutter of pages of a section, with so many in a document; "": of the rest.
-func (b *builder) newCutter(section string, most int) *shard.Cutter {
-	return shard.NewCutter(shard.Options{MaxPages: most, Fits: b.fits}, func(s shard.Shard) error {
+func (b *builder) newCutter(section string, most int) *cutter {
+	return newCutter(cutterOptions{MaxPages: most, Fits: b.fits}, func(s shard) error {
 		b.add(section, s)
 		return nil
 	})
@@ -181,11 +181,11 @@ func (b *builder) newCutter(section string, most int) *shard.Cutter {
 // end ends the cutters, that of the rest last: whether a site has only one document shows when all sections have theirs.
 func (b *builder) end() error {
 	for _, name := range slices.Sorted(maps.Keys(b.cutters)) {
-		if err := b.cutters[name].End(); err != nil {
+		if err := b.cutters[name].end(); err != nil {
 			return err
 		}
 	}
-	return b.rest.End()
+	return b.rest.end()
 }
 
 // fits reports whether a document has room for pages.
@@ -206,7 +206,7 @@ func (b *builder) encoder(extended bool) sitemapxml.Encoder {
 }
 
 // add encodes a shard of a section, in a worker if there are any.
-func (b *builder) add(section string, s shard.Shard) {
+func (b *builder) add(section string, s shard) {
 	runtime.Gosched() // requests go first
 	if len(s.Pages) == 1 && !b.fits(s.Pages) {
 		b.leftOut[TooLarge]++ // a page that fits into no document is a shard of its own

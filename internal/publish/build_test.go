@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/shard"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -416,7 +415,7 @@ func TestLimits(t *testing.T) {
 
 	b := &builder{Options: options(Options{}), leftOut: make(map[string]int), room: 2, web: webpage.New(webpage.Options{}, nil)}
 	for i, pages := range [][]page.Page{pagesOf("/a"), pagesOf("/b"), pagesOf("/c", "/d"), pagesOf("/e")} {
-		b.add("", shard.Shard{ID: uint64(i), Pages: pages})
+		b.add("", shard{ID: uint64(i), Pages: pages})
 	}
 	if s := b.finish(); len(s.Shards) != 2 || s.Pages != 2 || s.LeftOut[NoRoom] != 3 {
 		t.Errorf("got %d shards, left out %v", len(s.Shards), s.LeftOut)
@@ -444,8 +443,8 @@ func TestBuildFails(t *testing.T) {
 		}{
 			"error":      {sequence(numbered(1000), errOwn), errOwn},
 			"error only": {sequence(nil, errOwn), errOwn},
-			"order":      {sequence(pagesOf("/b", "/a"), nil), shard.ErrOrder},
-			"duplicate":  {sequence(pagesOf("/a", "/a"), nil), shard.ErrOrder},
+			"order":      {sequence(pagesOf("/b", "/a"), nil), errOrder},
+			"duplicate":  {sequence(pagesOf("/a", "/a"), nil), errOrder},
 		} {
 			if s, err := Build(t.Context(), test.pages, nil, o); s != nil || !errors.Is(err, test.want) {
 				t.Errorf("%s: got %v, %v", name, s, err)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/shard"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -121,7 +120,7 @@ func TestSectionOf(t *testing.T) {
 }
 
 // nameOf is the suffix of a shard that begins at a letter.
-func nameOf(first string) string { return suffixOf("", shard.ID(first)) }
+func nameOf(first string) string { return suffixOf("", ShardID(first)) }
 
 // fake is a snapshot of shards that begin at these letters, and are named by them.
 func fake(previous *Snapshot, now time.Time, firsts ...string) *Snapshot {

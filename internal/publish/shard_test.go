@@ -1,4 +1,4 @@
-package shard
+package publish
 
 import (
 	"errors"
@@ -28,10 +28,10 @@ func size(pages []page.Page) int {
 
 // cutAll cuts pages and checks what must hold of any cutting: all pages, in order,
 // within bounds, under unique names that follow from the pages.
-func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
+func cutAll(t testing.TB, o cutterOptions, pages []page.Page) []shard {
 	t.Helper()
 	shards := cut(t, o, pages)
-	o = NewCutter(o, nil).o
+	o = newCutter(o, nil).o
 	ids := map[uint64]bool{}
 	rest := pages
 	for i, s := range shards {
@@ -60,10 +60,10 @@ func cutAll(t testing.TB, o Options, pages []page.Page) []Shard {
 	return shards
 }
 
-func cut(t testing.TB, o Options, pages []page.Page) []Shard {
+func cut(t testing.TB, o cutterOptions, pages []page.Page) []shard {
 	t.Helper()
-	var shards []Shard
-	err := cutTo(o, pages, func(s Shard) error {
+	var shards []shard
+	err := cutTo(o, pages, func(s shard) error {
 		shards = append(shards, s)
 		return nil
 	})
@@ -74,18 +74,18 @@ func cut(t testing.TB, o Options, pages []page.Page) []Shard {
 }
 
 // cutTo cuts pages until there is an error.
-func cutTo(o Options, pages []page.Page, emit func(Shard) error) error {
-	c := NewCutter(o, emit)
+func cutTo(o cutterOptions, pages []page.Page, emit func(shard) error) error {
+	c := newCutter(o, emit)
 	for _, p := range pages {
-		if err := c.Add(p); err != nil {
+		if err := c.add(p); err != nil {
 			return err
 		}
 	}
-	return c.End()
+	return c.end()
 }
 
-// numbered are n pages in order.
-func numbered(n int) []page.Page {
+// inFoldersOf200 are n pages in order.
+func inFoldersOf200(n int) []page.Page {
 	pages := make([]page.Page, n)
 	for i := range pages {
 		pages[i].Path = fmt.Sprintf("/folder-%04d/page-%07d.html", i/200, i)
@@ -110,17 +110,17 @@ func randomPages(r *rand.Rand, n, length int) []page.Page {
 	return pages
 }
 
-func TestLimits(t *testing.T) {
-	pages, ample := numbered(40_000), 1<<30
+func TestCutterLimits(t *testing.T) {
+	pages, ample := inFoldersOf200(40_000), 1<<30
 	for _, test := range []struct {
 		maxBytes int
 		pages    []page.Page
 		want     bool // in one document
 	}{
 		{size(pages), pages, true}, {size(pages) - 1, pages, false}, {0, pages[:1], true}, {0, nil, false},
-		{ample, numbered(50_000), true}, {ample, numbered(50_001), false}, {ample, numbered(120_000), false},
+		{ample, inFoldersOf200(50_000), true}, {ample, inFoldersOf200(50_001), false}, {ample, inFoldersOf200(120_000), false},
 	} {
-		if shards := cutAll(t, Options{Fits: within(test.maxBytes)}, test.pages); (len(shards) == 1) != test.want {
+		if shards := cutAll(t, cutterOptions{Fits: within(test.maxBytes)}, test.pages); (len(shards) == 1) != test.want {
 			t.Errorf("%d pages in at most %d bytes: got %d shards", len(test.pages), test.maxBytes, len(shards))
 		}
 	}
@@ -131,34 +131,34 @@ func TestCutsFollowFromPages(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 200 {
 		pages := randomPages(r, r.IntN(2000), 12)
-		o := Options{MaxPages: 1 + r.IntN(1+r.IntN(300)), Fits: within(100 + r.IntN(10_000))}
+		o := cutterOptions{MaxPages: 1 + r.IntN(1+r.IntN(300)), Fits: within(100 + r.IntN(10_000))}
 		if !slices.EqualFunc(cutAll(t, o, pages), reference(o, pages), same) {
 			t.Fatalf("%+v: cuts are not those of the whole list at once", o)
 		}
 	}
 }
 
-func same(a, b Shard) bool {
+func same(a, b shard) bool {
 	return a.ID == b.ID && a.Only == b.Only && slices.Equal(a.Pages, b.Pages)
 }
 
 // reference is the rule as the design says it, on all pages at once.
-func reference(o Options, pages []page.Page) []Shard {
+func reference(o cutterOptions, pages []page.Page) []shard {
 	fits := func(p []page.Page) bool { return len(p) <= o.MaxPages && o.Fits(p) || len(p) == 1 }
 	if len(pages) == 0 {
 		return nil
 	}
 	if fits(pages) {
-		return []Shard{{Pages: pages, Only: true}}
+		return []shard{{Pages: pages, Only: true}}
 	}
 	hash := func(p page.Page) uint64 { return xxhash.Sum64String(p.Path) }
-	var shards []Shard
+	var shards []shard
 	var cut func(p []page.Page)
 	cut = func(p []page.Page) {
 		if fits(p) {
-			s := Shard{Pages: p}
+			s := shard{Pages: p}
 			if len(shards) > 0 {
-				s.ID = ID(p[0].Path)
+				s.ID = ShardID(p[0].Path)
 			}
 			shards = append(shards, s)
 			return
@@ -186,15 +186,15 @@ func reference(o Options, pages []page.Page) []Shard {
 func TestInsertionChangesOneShard(t *testing.T) {
 	const insertions, pages = 40, 200_000
 	r := rand.New(rand.NewPCG(3, 3))
-	all := numbered(pages)
-	before := cutAll(t, Options{}, all)
+	all := inFoldersOf200(pages)
+	before := cutAll(t, cutterOptions{}, all)
 	changed := map[int]int{}
 	after := make([]page.Page, 0, pages+1)
 	for range insertions {
 		p := page.Page{Path: fmt.Sprintf("/folder-%04d/page-%07d-%x.html", r.IntN(pages/200), r.IntN(pages), r.Uint32())}
 		at, _ := slices.BinarySearchFunc(all, p, page.Compare)
 		after = append(append(append(after[:0], all[:at]...), p), all[at:]...)
-		changed[difference(before, cut(t, Options{}, after))]++
+		changed[difference(before, cut(t, cutterOptions{}, after))]++
 	}
 	t.Logf("%d shards; insertions by the number of shards they changed: %v", len(before), changed)
 	for n := range changed {
@@ -209,8 +209,8 @@ func TestInsertionChangesOneShard(t *testing.T) {
 
 // difference is how many documents a crawler has to fetch again: those that after
 // has and before has not, by name and content.
-func difference(before, after []Shard) int {
-	known := map[uint64]Shard{}
+func difference(before, after []shard) int {
+	known := map[uint64]shard{}
 	for _, s := range before {
 		known[s.ID] = s
 	}
@@ -227,25 +227,25 @@ func difference(before, after []Shard) int {
 // many pages come, and also where paths hash high, whether by chance or made to.
 func TestHeldIsBounded(t *testing.T) {
 	const maxPages = 100
-	o := Options{MaxPages: maxPages}
-	begin := NewCutter(o, nil).begin
-	high := slices.DeleteFunc(numbered(20_000), func(p page.Page) bool { return xxhash.Sum64String(p.Path) <= begin })
+	o := cutterOptions{MaxPages: maxPages}
+	begin := newCutter(o, nil).begin
+	high := slices.DeleteFunc(inFoldersOf200(20_000), func(p page.Page) bool { return xxhash.Sum64String(p.Path) <= begin })
 	for _, test := range []struct {
 		pages []page.Page
 		held  int
-	}{{numbered(100_000), 12 * maxPages}, {high, maxHeld * maxPages}} {
+	}{{inFoldersOf200(100_000), 12 * maxPages}, {high, maxPiece * maxPages}} {
 		most, emitted, shards := 0, 0, 0
-		c := NewCutter(o, func(s Shard) error {
+		c := newCutter(o, func(s shard) error {
 			emitted += len(s.Pages)
 			shards++
 			return nil
 		})
 		var err error
 		for i, p := range test.pages {
-			err = errors.Join(err, c.Add(p))
+			err = errors.Join(err, c.add(p))
 			most = max(most, i+1-emitted)
 		}
-		err = errors.Join(err, c.End())
+		err = errors.Join(err, c.end())
 		if c.pages != nil {
 			t.Error("it holds pages after its end")
 		}
@@ -256,51 +256,51 @@ func TestHeldIsBounded(t *testing.T) {
 }
 
 func TestShardsBelongToTheReceiver(t *testing.T) {
-	pages := numbered(5000)
-	shards := cutAll(t, Options{MaxPages: 100}, pages)
+	pages := inFoldersOf200(5000)
+	shards := cutAll(t, cutterOptions{MaxPages: 100}, pages)
 	for _, s := range shards {
 		if cap(s.Pages) > len(s.Pages)+len(s.Pages)/4+8 {
 			t.Errorf("%d pages keep room for %d", len(s.Pages), cap(s.Pages))
 		}
 		clear(s.Pages)
 	}
-	cutAll(t, Options{MaxPages: 100}, pages)
+	cutAll(t, cutterOptions{MaxPages: 100}, pages)
 }
 
 func TestCollidingNames(t *testing.T) {
-	c := NewCutter(Options{}, nil)
+	c := newCutter(cutterOptions{}, nil)
 	path := "/page"
 	ids := []uint64{c.newID("/first"), c.newID(path), c.newID(path), c.newID(path), c.newID("/other")}
-	want := []uint64{0, ID(path), ID(path + "\x00"), ID(path + "\x00\x00"), ID("/other")}
+	want := []uint64{0, ShardID(path), ShardID(path + "\x00"), ShardID(path + "\x00\x00"), ShardID("/other")}
 	if !slices.Equal(ids, want) {
 		t.Errorf("got %x, want %x", ids, want)
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestCutterErrors(t *testing.T) {
 	stop := errors.New("stop")
 	alone := func(pages []page.Page) bool { return len(pages) < 2 }
 	for name, test := range map[string]struct {
-		o     Options
+		o     cutterOptions
 		paths string
 		want  error
 		emits int
 	}{
-		"order":                 {Options{}, "/b /a", ErrOrder, 0},
-		"twice":                 {Options{}, "/a /a", ErrOrder, 0},
-		"order, behind a shard": {Options{MaxPages: 1}, "/a /b /b", ErrOrder, 1},
-		"emit":                  {Options{MaxPages: 1}, "/a /b /c /d /e", stop, 1},
-		"emit at the end":       {Options{}, "/a", stop, 1},
-		"order before it emits": {Options{MaxPages: 2}, "/b /a", ErrOrder, 0},
+		"order":                 {cutterOptions{}, "/b /a", errOrder, 0},
+		"twice":                 {cutterOptions{}, "/a /a", errOrder, 0},
+		"order, behind a shard": {cutterOptions{MaxPages: 1}, "/a /b /b", errOrder, 1},
+		"emit":                  {cutterOptions{MaxPages: 1}, "/a /b /c /d /e", stop, 1},
+		"emit at the end":       {cutterOptions{}, "/a", stop, 1},
+		"order before it emits": {cutterOptions{MaxPages: 2}, "/b /a", errOrder, 0},
 		// Not more than MaxPages, but they fit into no document; each begins a shard.
-		"emit, cut at the end": {Options{MaxPages: 3, Fits: alone}, "/a /b /c", stop, 1},
+		"emit, cut at the end": {cutterOptions{MaxPages: 3, Fits: alone}, "/a /b /c", stop, 1},
 	} {
 		emits := 0
 		var pages []page.Page
 		for path := range strings.FieldsSeq(test.paths) {
 			pages = append(pages, page.Page{Path: path})
 		}
-		err := cutTo(test.o, pages, func(Shard) error {
+		err := cutTo(test.o, pages, func(shard) error {
 			emits++
 			if test.want == stop {
 				return stop
@@ -324,9 +324,9 @@ func FuzzCut(f *testing.F) {
 		}
 		slices.SortFunc(pages, page.Compare)
 		pages = slices.Compact(pages)
-		o := Options{MaxPages: int(maxPages), Fits: within(int(maxBytes))}
+		o := cutterOptions{MaxPages: int(maxPages), Fits: within(int(maxBytes))}
 		got := cutAll(t, o, pages)
-		if maxPages > 0 && len(pages) < maxHeld*o.MaxPages && !slices.EqualFunc(got, reference(o, pages), same) {
+		if maxPages > 0 && len(pages) < maxPiece*o.MaxPages && !slices.EqualFunc(got, reference(o, pages), same) {
 			t.Error("cuts are not those of the whole list at once")
 		}
 	})

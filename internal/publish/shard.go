@@ -1,10 +1,4 @@
-// Package shard cuts a site's sorted pages into shards that stay put: adding or
-// removing a page changes the shard it is in, and no other.
-//
-// With a cut every 50,000 pages, one page would move all later shards, and crawlers would fetch them all again. Here a
-// shard begins at a page whose own hash says so, as in content-defined chunking: where the cuts are depends only on the
-// pages near them, and on nothing that would have to be stored.
-package shard
+package publish
 
 import (
 	"cmp"
@@ -18,29 +12,29 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// DefaultMaxPages is the protocol's limit for one document (https://www.sitemaps.org/protocol.html#index).
-const DefaultMaxPages = 50_000
+// defaultMaxPages is the protocol's limit for one document (https://www.sitemaps.org/protocol.html#index).
+const defaultMaxPages = 50_000
 
 // idBits is the number of bits of a hash that name a shard: 12 hexadecimal digits. They
 // are the low ones, because the high ones decide whether a page begins a shard.
 const idBits = 48
 
-// maxHeld bounds the pages that a cutter holds, in multiples of MaxPages. By chance no
+// maxPiece bounds the pages of a piece, all of which a cutter holds, in multiples of MaxPages. By chance no
 // piece grows so long (e^-32); with paths chosen to hash high, one could.
-const maxHeld = 16
+const maxPiece = 16
 
-// ErrOrder is the error of [Cutter.Add] for pages that are not sorted.
-var ErrOrder = errors.New("pages are out of order")
+// errOrder is the error of [cutter.add] for pages that are not sorted.
+var errOrder = errors.New("pages are out of order")
 
-// Options bounds a shard. A page alone is always one.
-type Options struct {
-	MaxPages int                          // 0: DefaultMaxPages
+// cutterOptions bounds a shard. A page alone is always one.
+type cutterOptions struct {
+	MaxPages int                          // 0: defaultMaxPages
 	Fits     func(pages []page.Page) bool // reports whether a document has room for pages; nil: it has
 }
 
-// Shard is a run of pages that goes into one document.
-type Shard struct {
-	// ID names the shard: the [ID] of its first page, and 0 for the first shard. It is unique among those of a Cutter.
+// shard is a run of pages that goes into one document.
+type shard struct {
+	// ID names the shard: the [ShardID] of its first page, and 0 for the first shard. It is unique among those of a cutter.
 	ID uint64
 
 	// Pages are the shard's pages in order, one at least. They belong to the receiver.
@@ -50,14 +44,21 @@ type Shard struct {
 	Only bool
 }
 
-// ID returns the name of a shard that begins at path: the low 48 bits of the path's xxhash64.
-func ID(path string) uint64 { return xxhash.Sum64String(path) & (1<<idBits - 1) }
+// ShardID returns the name of a shard that begins at path: the low 48 bits of the path's xxhash64.
+func ShardID(path string) uint64 { return xxhash.Sum64String(path) & (1<<idBits - 1) }
 
-// Cutter cuts pages into shards as they come. It holds the pages of one shard or, if that has to be cut again, of the
+// cutter cuts a site's sorted pages into shards that stay put, as they come: adding or removing a page changes the shard
+// it is in, and no other.
+//
+// With a cut every 50,000 pages, one page would move all later shards, and crawlers would fetch them all again. Here a
+// shard begins at a page whose own hash says so, as in content-defined chunking: where the cuts are depends only on the
+// pages near them, and on nothing that would have to be stored.
+//
+// It holds the pages of one shard or, if that has to be cut again, of the
 // piece; and the first MaxPages until it is known that not all fit into one shard.
-type Cutter struct {
-	o      Options
-	emit   func(Shard) error
+type cutter struct {
+	o      cutterOptions
+	emit   func(shard) error
 	last   string              // path of the last page
 	begin  uint64              // a page whose hash is not above begins a shard: one in MaxPages/2
 	pages  []page.Page         // held, with
@@ -66,10 +67,10 @@ type Cutter struct {
 	split  bool                // not all fit into one shard
 }
 
-// NewCutter returns a Cutter that calls emit for each shard in order, as soon as it is complete.
-func NewCutter(o Options, emit func(Shard) error) *Cutter {
-	o.MaxPages = cmp.Or(o.MaxPages, DefaultMaxPages)
-	return &Cutter{
+// newCutter returns a cutter that calls emit for each shard in order, as soon as it is complete.
+func newCutter(o cutterOptions, emit func(shard) error) *cutter {
+	o.MaxPages = cmp.Or(o.MaxPages, defaultMaxPages)
+	return &cutter{
 		o:     o,
 		emit:  emit,
 		begin: math.MaxUint64 / uint64(max(o.MaxPages/2, 1)),
@@ -77,10 +78,10 @@ func NewCutter(o Options, emit func(Shard) error) *Cutter {
 	}
 }
 
-// Add adds a page, which comes after all others in the order of [page.Compare]. The error is ErrOrder, or emit's.
-func (c *Cutter) Add(p page.Page) error {
+// add adds a page, which comes after all others in the order of [page.Compare]. The error is errOrder, or emit's.
+func (c *cutter) add(p page.Page) error {
 	if p.Path <= c.last {
-		return fmt.Errorf("'%s' after '%s': %w", p.Path, c.last, ErrOrder)
+		return fmt.Errorf("'%s' after '%s': %w", p.Path, c.last, errOrder)
 	}
 	c.last = p.Path
 	hash := xxhash.Sum64String(p.Path)
@@ -94,21 +95,21 @@ func (c *Cutter) Add(p page.Page) error {
 	if !c.split && len(c.pages) > c.o.MaxPages {
 		return c.startSplit()
 	}
-	if len(c.pages) > maxHeld*c.o.MaxPages {
+	if len(c.pages) > maxPiece*c.o.MaxPages {
 		// None of them begins a shard, as where paths were chosen to hash high.
 		return c.finish(c.lowest(0, len(c.pages)))
 	}
 	return nil
 }
 
-// End emits what is held, once all pages were added, and holds nothing thereafter. The error is emit's.
-func (c *Cutter) End() error {
+// end emits what is held, once all pages were added, and holds nothing thereafter. The error is emit's.
+func (c *cutter) end() error {
 	n := len(c.pages)
 	if n == 0 {
 		return nil
 	}
 	if !c.split && c.fits(0, n) {
-		only := Shard{Pages: c.pages, Only: true}
+		only := shard{Pages: c.pages, Only: true}
 		c.pages = nil
 		c.hashes = nil
 		return c.emit(only)
@@ -126,7 +127,7 @@ func (c *Cutter) End() error {
 }
 
 // startSplit emits the complete pieces of what was held back until it was known that the site needs several shards.
-func (c *Cutter) startSplit() error {
+func (c *cutter) startSplit() error {
 	c.split = true
 	for i := 1; i < len(c.pages); i++ {
 		if c.hashes[i] > c.begin {
@@ -141,7 +142,7 @@ func (c *Cutter) startSplit() error {
 }
 
 // finish emits the first n pages held, cut until each part fits, and drops them.
-func (c *Cutter) finish(n int) error {
+func (c *cutter) finish(n int) error {
 	err := c.cut(0, n)
 	c.pages = c.pages[:copy(c.pages, c.pages[n:])]
 	c.hashes = c.hashes[:copy(c.hashes, c.hashes[n:])]
@@ -149,7 +150,7 @@ func (c *Cutter) finish(n int) error {
 }
 
 // fits reports whether the pages held in [from, to) make one shard.
-func (c *Cutter) fits(from, to int) bool {
+func (c *cutter) fits(from, to int) bool {
 	n := to - from
 	if n == 1 {
 		return true // it cannot be cut, whatever Fits says
@@ -161,11 +162,11 @@ func (c *Cutter) fits(from, to int) bool {
 }
 
 // cut emits the pages held in [from, to), in as many shards as it takes.
-func (c *Cutter) cut(from, to int) error {
+func (c *cutter) cut(from, to int) error {
 	if c.fits(from, to) {
 		id := c.newID(c.pages[from].Path)
 		// A copy: finish moves the rest of the pages to the beginning of c.pages.
-		return c.emit(Shard{ID: id, Pages: slices.Clone(c.pages[from:to])})
+		return c.emit(shard{ID: id, Pages: slices.Clone(c.pages[from:to])})
 	}
 	at := c.lowest(from, to)
 	if err := c.cut(from, at); err != nil {
@@ -176,7 +177,7 @@ func (c *Cutter) cut(from, to int) error {
 
 // lowest is the page of the middle three quarters of [from, to) with the lowest hash: the page that another piece
 // around it would most likely be cut at, too. There are two pages at least, and it is not the first.
-func (c *Cutter) lowest(from, to int) int {
+func (c *cutter) lowest(from, to int) int {
 	eighth := (to - from) / 8
 	at := from + max(eighth, 1)
 	for i := at + 1; i < to-eighth; i++ {
@@ -190,13 +191,13 @@ func (c *Cutter) lowest(from, to int) int {
 // newID is the ID of the shard that begins at path. Where another shard has it
 // already, the path is hashed again with one more NUL behind it, which no path has:
 // the earlier shard keeps its name, and the later one's follows from its own path.
-func (c *Cutter) newID(path string) (id uint64) {
+func (c *cutter) newID(path string) (id uint64) {
 	if len(c.ids) > 0 { // else it is the first shard, which is 0
-		id = ID(path)
+		id = ShardID(path)
 	}
 	for _, taken := c.ids[id]; taken; _, taken = c.ids[id] {
 		path += "\x00"
-		id = ID(path)
+		id = ShardID(path)
 	}
 	c.ids[id] = struct{}{}
 	return id
