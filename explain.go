@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
-	"github.com/seed3295b519/caddy-sitemap/internal/follow"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -64,7 +63,7 @@ type explanation struct {
 	ReadAgain []rereading `json:"read_again,omitempty"`
 
 	// Now is what an anonymous visitor gets, and then where that leads.
-	Now []follow.Response `json:"now,omitempty"`
+	Now []liveResponse `json:"now,omitempty"`
 }
 
 // alternateLeftOut is a version of a page in another language with which the page is not listed.
@@ -177,7 +176,7 @@ func (s *site) explainNow(ctx context.Context, path string) (*explanation, error
 }
 
 // explainUnnamed says more of a page that no source names, by where it leads.
-func (s *site) explainUnnamed(x *explanation, path string, last follow.Response) {
+func (s *site) explainUnnamed(x *explanation, path string, last liveResponse) {
 	hasFiles := slices.ContainsFunc(s.sources(), func(source input) bool {
 		_, isFiles := source.(*SourceFiles)
 		return isFiles
@@ -445,42 +444,4 @@ func (s *site) documentOf(served *publication, path string) (string, error) {
 func (s *site) isListed(path string) bool {
 	document, _ := s.documentOf(s.published(), path)
 	return document != ""
-}
-
-// follow fetches the page, and those to which it leads, where a refresh would.
-func (s *site) follow(ctx context.Context, x *explanation) []follow.Response {
-	visited := follow.Site{
-		Origin:  s.origin,
-		Fetcher: &s.fetcher,
-		Listed:  s.isListed,
-		Refuse:  func(path string) string { return s.unfetched(x, path) },
-	}
-	return visited.From(ctx, strings.TrimPrefix(x.URL, s.origin))
-}
-
-// unfetched returns why a refresh does not fetch a path to which the page of an explanation leads; "": it does.
-func (s *site) unfetched(x *explanation, path string) string {
-	policy := &s.handler.settings.crawl
-	if policy.Off {
-		return "crawl is off"
-	}
-	if excluded := s.filter(&page.Page{Path: path}); excluded != "" {
-		return excluded
-	}
-	isNamed := x.Listed || x.NamedBy != nil
-	if !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero() {
-		return "what only visitors know may be private"
-	}
-	word := policy.disallows(path)
-	if !isNamed && word != "" && policy.Disallow == nil {
-		return "it looks like an action, '" + word + "'"
-	}
-	if !isNamed && word != "" {
-		return "'crawl disallow' has '" + word + "'"
-	}
-	robots := &cmp.Or(s.probed.Load(), new(probeResult)).robots
-	if robots.closed || !robots.rules.Allows(path) {
-		return "robots.txt disallows it, or returns an error"
-	}
-	return ""
 }

@@ -1,4 +1,4 @@
-package follow
+package sitemap
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 )
 
-// pages is a site whose pages are named by where they lead.
-type pages struct{}
+// leadingPages is a site whose pages are named by where they lead.
+type leadingPages struct{}
 
-func (pages) Fetch(_ context.Context, r crawl.Request) (*crawl.Response, error) {
+func (leadingPages) Fetch(_ context.Context, r crawl.Request) (*crawl.Response, error) {
 	kind, n, _ := strings.Cut(strings.TrimPrefix(r.Path, "/"), "-")
 	header := http.Header{"Content-Type": {"text/html"}}
 	switch kind {
@@ -30,13 +30,18 @@ func (pages) Fetch(_ context.Context, r crawl.Request) (*crawl.Response, error) 
 	return &crawl.Response{Status: 200, Header: header, Body: []byte(`<title>x</title><link rel="canonical" href="` + n + `">`)}, nil
 }
 
-func TestFrom(t *testing.T) {
-	site := Site{Origin: "http://a.example", Fetcher: pages{}, Listed: func(path string) bool { return path == "/page" }, Refuse: func(path string) string {
-		if path == "/secret" {
-			return "it is secret"
-		}
-		return ""
-	}}
+func TestChain(t *testing.T) {
+	site := chain{
+		origin:   "http://a.example",
+		fetcher:  leadingPages{},
+		isListed: func(path string) bool { return path == "/page" },
+		refuse: func(path string) string {
+			if path == "/secret" {
+				return "it is secret"
+			}
+			return ""
+		},
+	}
 	for path, want := range map[string]string{
 		"/page":                      "/page 200 true   ",
 		"/silent":                    "/silent 0 false   no response",
@@ -47,14 +52,14 @@ func TestFrom(t *testing.T) {
 		"/redirect-//b.example/page": "/redirect-//b.example/page 302 false redirect http://b.example/page ",
 	} {
 		var got []string
-		for _, r := range site.From(t.Context(), path) {
-			got = append(got, fmt.Sprint(strings.TrimPrefix(r.URL, site.Origin), " ", r.Status, " ", r.Listed, " ", r.Leads, " ", r.To, " ", r.Error))
+		for _, r := range site.from(t.Context(), path) {
+			got = append(got, fmt.Sprint(strings.TrimPrefix(r.URL, site.origin), " ", r.Status, " ", r.Listed, " ", r.Leads, " ", r.To, " ", r.Error))
 		}
 		if strings.Join(got, "|") != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
-	if got := site.From(t.Context(), "/endless-"); len(got) != maxChain {
+	if got := site.from(t.Context(), "/endless-"); len(got) != maxChain {
 		t.Errorf("got %d pages, want %d", len(got), maxChain)
 	}
 }
