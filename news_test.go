@@ -16,13 +16,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
@@ -338,7 +338,7 @@ func TestNewsOrSection(t *testing.T) {
 		want(test.after)
 	}
 	for document, isRead := range map[string]bool{"news": true, "section": true} {
-		isCounted := slices.ContainsFunc(s.state.readers.List(), func(r accesslog.Reading) bool { return r.Document == document })
+		isCounted := slices.ContainsFunc(s.state.readers.List(), func(r visits.Reading) bool { return r.Document == document })
 		if isCounted != isRead {
 			t.Errorf("%s: counted %t", document, isCounted)
 		}

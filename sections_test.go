@@ -12,9 +12,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // given are sections as in a Caddyfile: a name and its patterns.
@@ -332,7 +332,7 @@ func TestFormerSections(t *testing.T) {
 	if err != nil || w.Body.String() != "http://named.example/blog/a\nhttp://named.example/blog/b\n" { // and no key of IndexNow
 		t.Errorf("got %d %s, %v", w.Code, w.Body, err)
 	}
-	if got := s.state.readers.List(); !slices.ContainsFunc(got, func(r accesslog.Reading) bool { return r.Document == "section" }) {
+	if got := s.state.readers.List(); !slices.ContainsFunc(got, func(r visits.Reading) bool { return r.Document == "section" }) {
 		t.Errorf("got the readers %+v", got)
 	}
 }

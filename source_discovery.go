@@ -22,6 +22,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -115,7 +116,7 @@ type discovery struct {
 	expire   time.Duration
 	maxPaths int
 
-	filter *accesslog.Filter
+	filter *visits.Filter
 }
 
 // discoverer is a source that discovers pages.
@@ -177,7 +178,7 @@ func discoveryOf(sources []input, crawlOff bool) (*discovery, error) {
 		names = append(names, name)
 	}
 	if all != nil {
-		all.filter = accesslog.NewFilter(all.query)
+		all.filter = visits.NewFilter(all.query)
 	}
 	return all, nil
 }
@@ -313,7 +314,7 @@ func (h *Handler) note(r *http.Request, status int, header http.Header, isSent b
 	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request) // before rewrites
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	user, _ := repl.GetString("http.auth.user.id") // by a handler that knows
-	visit := accesslog.Visit{
+	visit := visits.Visit{
 		Method:      r.Method,
 		Host:        r.Host,
 		URI:         original.RequestURI,

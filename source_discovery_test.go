@@ -23,9 +23,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // TestDiscoverySettings is of JSON, whose settings no Caddyfile has checked.
@@ -316,7 +316,7 @@ func TestWatch(t *testing.T) {
 // what to write.
 func TestUnlinked(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.Exclude = []string{"/excluded/*"} })
-	b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: accesslog.NewFilter(nil)}
+	b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
 	s := b.site("named.example")
 	paths := []string{"/"}
 	for i := range 20 {
@@ -396,7 +396,7 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(h *Handler) { h.watches = true })
-			b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: accesslog.NewFilter(nil)}
+			b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
 			b.lists("/", "/a")
 			b.names("/", "/a")
 			answer := b.pages

@@ -15,13 +15,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // readOwn reads the own sitemaps of a site in a refresh at a time, and returns the paths that they name.
@@ -811,7 +811,7 @@ func TestOwnSitemapTells(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, b *bench) {
 			b.handler.limiter = crawl.NewLimiter(2, 1)
-			b.handler.discovery = &discovery{links: true, depth: 100, expire: 90 * 24 * time.Hour, maxPaths: 100, filter: accesslog.NewFilter(nil)}
+			b.handler.discovery = &discovery{links: true, depth: 100, expire: 90 * 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
 			pages := []string{"/", "/a", "/b", "/c", "/d", "/e"} // a fifth of fewer is held back
 			dates := make(map[string]string)
 			for _, path := range pages {

@@ -24,6 +24,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // states has the siteState of each site by key: after a reload, sites go on from what the
@@ -31,15 +32,15 @@ import (
 var states = caddy.NewUsagePool()
 
 // departed adds up the counts of dropped sites: counters never go down.
-var departed accesslog.Readers
+var departed visits.Readers
 
 // siteState is what of a site outlives a configuration: its published snapshot, and its
 // records. It is data alone: no server, logger or module.
 type siteState struct {
 	published atomic.Pointer[publication] // what is served; readers take no lock. Never nil
 	progress  accesslog.Progress          // in access logs
-	visited   accesslog.Visited           // paths that visitors have requested
-	readers   accesslog.Readers           // who requested the documents
+	visited   visits.Visited              // paths that visitors have requested
+	readers   visits.Readers              // who requested the documents
 	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
 	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none

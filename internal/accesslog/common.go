@@ -3,6 +3,8 @@ package accesslog
 import (
 	"strconv"
 	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // parseCommon reads a line such as
@@ -10,10 +12,10 @@ import (
 //	192.0.2.1 - user [02/Jan/2006:15:04:05 -0700] "GET / HTTP/1.1" 200 1234 "referer" "user agent"
 //
 // which a virtual host may precede and anything may follow.
-func (p *Parser) parseCommon(s string, v *Visit) error {
+func (p *Parser) parseCommon(s string, v *visits.Visit) error {
 	// A virtual host with an address of IPv6 begins with a bracket, too.
 	who, s, ok := strings.Cut(s, " [")
-	if !ok || !v.setClient(who) || strings.IndexByte(s, 0) >= 0 {
+	if !ok || !setClient(v, who) || strings.IndexByte(s, 0) >= 0 {
 		return ErrSyntax
 	}
 	when, s, ok := strings.Cut(s, "]")
@@ -78,9 +80,9 @@ func isAll(s string, set *[256]bool) bool {
 	return s != ""
 }
 
-// setClient reads what precedes the time: [host] client identity user. A user's name may have spaces in it. An identity
+// setClient reads what precedes the time into v: [host] client identity user. A user's name may have spaces in it. An identity
 // is hardly ever known, and with a host in front it must not be, to tell the host from prefixes of syslog and the like.
-func (v *Visit) setClient(s string) bool {
+func setClient(v *visits.Visit, s string) bool {
 	client, s, _ := strings.Cut(s, " ")
 	identity, user, ok := strings.Cut(s, " ")
 	if dash, rest, more := strings.Cut(user, " "); more && identity != "-" {

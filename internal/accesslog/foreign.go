@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 const (
@@ -103,7 +105,7 @@ func hint(lines []string, format string) string {
 		}
 	}
 	isCaddys := func(line string) bool {
-		return caddyJSON.MatchString(line) && new(Parser).Parse([]byte(line), new(Visit)) == ErrNoRequest
+		return caddyJSON.MatchString(line) && new(Parser).Parse([]byte(line), new(visits.Visit)) == ErrNoRequest
 	}
 	if slices.ContainsFunc(lines, isCaddys) {
 		return "" // another log of Caddy's, or no request has been logged yet
@@ -118,6 +120,6 @@ func hint(lines []string, format string) string {
 func reads(lines []string, format string) bool {
 	p := Parser{format: format}
 	return slices.ContainsFunc(lines, func(line string) bool {
-		return p.Parse([]byte(line), new(Visit)) == nil
+		return p.Parse([]byte(line), new(visits.Visit)) == nil
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // FuzzParseJSON tries that all JSON can be read, and nothing else than objects.
@@ -45,7 +47,7 @@ func FuzzWriteJSON(f *testing.F) {
 	p := newParser(f, "")
 	f.Fuzz(func(t *testing.T, seed uint64, method, host, uri, agent, tag string, ts int64, status uint16) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		want := Visit{
+		want := visits.Visit{
 			Time: max(ts, 0) % 1e11, Status: int(status % 1000), Method: kept(method), Host: kept(host), URI: kept(uri),
 			UserAgent: kept(agent), RobotsTag: kept(tag) + ", " + kept(agent), User: r.IntN(2) == 0,
 		}

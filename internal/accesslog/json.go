@@ -3,11 +3,13 @@ package accesslog
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // jsonLine is what is read of a line of Caddy's, as it stands there.
 type jsonLine struct {
-	visit                                       *Visit
+	visit                                       *visits.Visit
 	time, logger, status, userID, authorization string
 }
 
@@ -73,7 +75,7 @@ func (l *jsonLine) member(in object, key string) (*string, object) {
 // parseJSON reads a line that Caddy wrote. It looks for the few members that tell of a visit, and passes over
 // everything else by its quotes and brackets alone, whether or not that is valid: encoding/json, which also
 // checks and keeps it, takes some twenty times as long.
-func (p *Parser) parseJSON(s string, v *Visit) error {
+func (p *Parser) parseJSON(s string, v *visits.Visit) error {
 	l := &p.json
 	*l = jsonLine{visit: v}
 	if l.object(s, 0, inLine) != len(s) {

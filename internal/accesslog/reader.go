@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 const (
@@ -30,7 +32,7 @@ type Site interface {
 	Progress() *Progress
 }
 
-// Results of lines, besides the errors of [Parser.Parse] and the reasons of [Filter.Page].
+// Results of lines, besides the errors of [Parser.Parse] and the reasons of [visits.Filter.Page].
 const (
 	Counts    = "visits"
 	otherHost = "another host"
@@ -48,7 +50,7 @@ type Reader struct {
 	History  time.Duration // how old visits may be
 	Now      func() time.Time
 	Parser   *Parser
-	Filter   *Filter
+	Filter   *visits.Filter
 
 	follower atomic.Pointer[follower] // nil: there is no site yet
 	sites    map[Site]bool
@@ -57,7 +59,7 @@ type Reader struct {
 	begun    time.Time
 	nextJoin time.Time // when other sites may join; zero: none has
 	rereads  bool      // a site has joined since the last poll
-	visit    Visit
+	visit    visits.Visit
 }
 
 // Join lets new sites join. sites are all of them, by whether they are ready: whether their progress is known. When one
@@ -163,8 +165,8 @@ func (r *Reader) take(line []byte, now time.Time) string {
 }
 
 // signal tells sites of a visit that got no page, if it was just now: a line without a time may be of any year.
-func (r *Reader) signal(v *Visit, sites []Site, now int64) {
-	if v.Time < now-signalFor {
+func (r *Reader) signal(v *visits.Visit, sites []Site, now int64) {
+	if v.Time < now-visits.SignalFor {
 		return
 	}
 	path, ok := r.Filter.Signal(v, now)

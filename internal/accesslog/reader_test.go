@@ -5,15 +5,18 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // site is one of a host whose pages have a prefix.
 type site struct {
 	host, prefix string
-	visited      Visited
+	visited      visits.Visited
 	progress     Progress
 	signals      []string
 }
@@ -42,7 +45,7 @@ func newReading(t testing.TB, sites ...*site) *reading {
 	for _, s := range sites {
 		r.sites[s] = true
 	}
-	r.Reader = &Reader{Files: []string{filepath.Join(t.TempDir(), "access.log")}, History: month, Parser: new(Parser), Filter: NewFilter([]string{"page"}), Now: func() time.Time { return r.clock }}
+	r.Reader = &Reader{Files: []string{filepath.Join(t.TempDir(), "access.log")}, History: month, Parser: new(Parser), Filter: visits.NewFilter([]string{"page"}), Now: func() time.Time { return r.clock }}
 	return r
 }
 
@@ -106,16 +109,16 @@ func TestLines(t *testing.T) {
 	}{
 		"a page":              {seenAt(ago, host, "/docs/a"), Counts, "/docs/a", ago},
 		"a query":             {seenAt(ago, host, "/docs/a?utm_source=x&page=2&x=1"), Counts, "/docs/a?page=2", ago},
-		"no clean path":       {seenAt(ago, host, "/docs//a"), oddPath, "", now},
+		"no clean path":       {seenAt(ago, host, "/docs//a"), "no clean path", "", now},
 		"another host":        {seenAt(ago, "other.example", "/docs/a"), otherHost, "", now},
 		"outside":             {seenAt(ago, host, "/a"), outside, "", now},
-		"dot segments":        {seenAt(ago, host, "/docs/../a"), oddPath, "", now},
-		"a bad escape":        {seenAt(ago, host, "/docs/%zz"), oddPath, "", now},
+		"dot segments":        {seenAt(ago, host, "/docs/../a"), "no clean path", "", now},
+		"a bad escape":        {seenAt(ago, host, "/docs/%zz"), "no clean path", "", now},
 		"just old enough":     {seenAt(now.Add(-month), host, "/docs/a"), Counts, "/docs/a", now.Add(-month)},
 		"older than history":  {seenAt(now.Add(-month-time.Second), host, "/docs/a"), tooOld, "", now},
 		"a time to come":      {seenAt(now.Add(time.Hour), host, "/docs/a"), Counts, "/docs/a", now},
 		"no time":             {strings.Replace(seenAt(ago, host, "/docs/a"), `"ts"`, `"t"`, 1), Counts, "/docs/a", now},
-		"what does not count": {strings.Replace(seenAt(ago, host, "/docs/a"), "GET", "POST", 1), wrongMethod, "", now},
+		"what does not count": {strings.Replace(seenAt(ago, host, "/docs/a"), "GET", "POST", 1), "not GET or HEAD", "", now},
 		"another log":         {`{"level":"info","ts":1,"logger":"tls","msg":"renewed"}`, ErrNoRequest.Error(), "", now},
 		"no line of a log":    {"hello", ErrSyntax.Error(), "", now},
 	} {
@@ -189,4 +192,41 @@ func TestLateSites(t *testing.T) {
 	if len(r.joined) != 2 {
 		t.Errorf("%d sites are read for, want 2", len(r.joined))
 	}
+}
+
+// goneAt is a line of a page that is gone, as Caddy writes it.
+func goneAt(at time.Time, host, uri string) string {
+	return strings.Replace(seenAt(at, host, uri), `"status":200`, `"status":404`, 1)
+}
+
+// TestSignalsOfLines: of a log, what happened just now is told to the site of its host, and no visit is kept for it.
+func TestSignalsOfLines(t *testing.T) {
+	a := &site{host: "a.example"}
+	b := &site{host: "b.example"}
+	r := newReading(t, a, b)
+	const chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36"
+	ago := func(d time.Duration) time.Time { return r.clock.Add(-d) }
+	moved := strings.NewReplacer(`"status":200`, `"status":301`, `"Content-Type":["text/html"]`, `"Location":["/new"],"Content-Type":["text/html"]`)
+	r.add(
+		goneAt(ago(30*time.Minute), "a.example", "/old"),
+		goneAt(ago(11*time.Minute), "a.example", "/older-than-signals"),
+		goneAt(ago(9*time.Minute), "a.example", "/gone?utm_source=x"),
+		goneAt(ago(-time.Hour), "b.example", "/a-clock-that-is-ahead"),
+		goneAt(ago(0), "other.example", "/gone"),
+		strings.Replace(goneAt(ago(0), "a.example", "/no-time"), `"ts"`, `"t"`, 1),
+		strings.Replace(goneAt(ago(0), "a.example", "/posted"), "GET", "POST", 1),
+		moved.Replace(seenAt(ago(0), "b.example", "/moved")),
+		seenAt(ago(0), "b.example", "/there"),
+		`198.51.100.7 - - [`+ago(0).Format("02/Jan/2006:15:04:05 -0700")+`] "GET /gone-in-all HTTP/1.1" 410 12 "-" "`+chrome+`"`,
+		`198.51.100.7 - - [`+ago(0).Format("02/Jan/2006:15:04:05 -0700")+`] "GET /to-https HTTP/1.1" 301 12 "-" "`+chrome+`"`,
+	)
+	r.poll(true)
+	if want := []string{"/gone", "/gone-in-all"}; !slices.Equal(a.signals, want) {
+		t.Errorf("got %q, want %q", a.signals, want)
+	}
+	if want := []string{"/a-clock-that-is-ahead", "/moved", "/gone-in-all"}; !slices.Equal(b.signals, want) {
+		t.Errorf("got %q, want %q", b.signals, want)
+	}
+	r.wantVisits(a)
+	r.wantVisits(b, "/there")
 }

@@ -1,4 +1,4 @@
-package accesslog
+package visits
 
 import (
 	"net/http"
@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// signalFor is how old a line of a log may be for its visit to be a signal: what is older, the crawl has most often
+	// SignalFor is how old a line of a log may be for its visit to be a signal: what is older, the crawl has most often
 	// seen itself since, and a log that is read from its beginning has years of it.
-	signalFor = 10 * 60 // seconds
+	SignalFor = 10 * 60 // seconds
 
 	// ownAgent begins the User-Agent of this module's own requests, which another server may log.
 	ownAgent = "caddy-sitemap "
@@ -28,7 +28,7 @@ type lookedAt [1 << 13]atomic.Uint64
 // note reports whether a URI of a host is noted for the first time in these ten minutes.
 func (l *lookedAt) note(host, uri string, now int64) bool {
 	const prime = 0x9E3779B185EBCA87 // else equal strings would cancel each other out
-	hash := xxhash.Sum64String(uri) + prime*(xxhash.Sum64String(host)+prime*uint64(now/signalFor))
+	hash := xxhash.Sum64String(uri) + prime*(xxhash.Sum64String(host)+prime*uint64(now/SignalFor))
 	slot := &l[hash%uint64(len(l))]
 	return slot.Swap(hash) != hash
 }

@@ -3,9 +3,10 @@ package accesslog
 import (
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // newParser is NewParser for a format that there is.
@@ -19,15 +20,15 @@ func newParser(t testing.TB, format string) *Parser {
 }
 
 // parse reads a line, and tries that a parser forgets the line before.
-func parse(t testing.TB, p *Parser, line string) (v Visit, err error) {
+func parse(t testing.TB, p *Parser, line string) (v visits.Visit, err error) {
 	t.Helper()
-	v = Visit{Time: 1, Method: "M", Host: "h", URI: "/u", User: true, Status: 1, UserAgent: "a", ContentType: "t", RobotsTag: "r"}
+	v = visits.Visit{Time: 1, Method: "M", Host: "h", URI: "/u", User: true, Status: 1, UserAgent: "a", ContentType: "t", RobotsTag: "r"}
 	b := []byte(line)
 	err = p.Parse(b, &v)
 	if string(b) != line {
 		t.Fatalf("the line became %q", b)
 	}
-	if err != nil && v != (Visit{}) {
+	if err != nil && v != (visits.Visit{}) {
 		t.Fatalf("%q: got %+v with %v", line, v, err)
 	}
 	return v, err
@@ -90,56 +91,6 @@ func TestParseFormats(t *testing.T) {
 		if v, err := parse(t, newParser(t, test.format), test.line); err != test.want || err == nil && v.URI != "/a" {
 			t.Errorf("%v: %q: got %+v, %v, want %v", test.format, test.line, v, err, test.want)
 		}
-	}
-}
-
-func TestReason(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		change func(*Visit)
-		want   string
-	}{
-		{"a visit", func(*Visit) {}, ""},
-		{"HEAD", func(v *Visit) { v.Method = "HEAD" }, ""},
-		{"304", func(v *Visit) { v.Status = 304 }, ""},
-		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, ""},
-		{"no type", func(v *Visit) { v.ContentType = "-" }, ""},
-		{"XHTML", func(v *Visit) { v.ContentType = "application/XHTML+xml" }, ""},
-		{"an asset", func(v *Visit) { v.URI, v.ContentType = "/a.b.CSS;v=1?v=3", "" }, asset},
-		{"no asset", func(v *Visit) { v.URI, v.ContentType = "/a.php?x=y.png#b.css", "" }, ""},
-		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, ""},
-		{"indexed", func(v *Visit) {
-			v.RobotsTag = "nofollow, max-snippet: 50, unavailable_after: 25 Jun 2030 15:00:00 PST"
-		}, ""},
-		{"POST", func(v *Visit) { v.Method = "POST" }, wrongMethod},
-		{"get", func(v *Visit) { v.Method = "get" }, wrongMethod},
-		{"206", func(v *Visit) { v.Status = 206 }, wrongStatus},
-		{"404", func(v *Visit) { v.Status = 404 }, wrongStatus},
-		{"no answer", func(v *Visit) { v.Status = 0 }, wrongStatus},
-		{"a user", func(v *Visit) { v.User = true }, signedIn},
-		{"a user's JSON", func(v *Visit) { v.User, v.ContentType = true, "application/json" }, notHTML},
-		{"noindex", func(v *Visit) { v.RobotsTag = "nofollow,NoIndex" }, noIndex},
-		{"noindex for Google", func(v *Visit) { v.RobotsTag = "otherbot: nofollow, googlebot: noindex" }, noIndex},
-		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, notHTML},
-		{"a robot", func(v *Visit) {
-			v.UserAgent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-		}, robot},
-		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, robot},
-		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, robot},
-		{"our own", func(v *Visit) {
-			v.UserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
-		}, robot},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			v := Visit{
-				Time: 1764000000, Method: "GET", Host: "example.com", URI: "/a", Status: 200,
-				UserAgent: chrome, ContentType: "text/html; charset=utf-8",
-			}
-			test.change(&v)
-			if got := v.Reason(); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
 	}
 }
 

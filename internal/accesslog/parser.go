@@ -1,22 +1,18 @@
-// Package accesslog finds the pages that visitors got in the access logs of web servers. A [Reader] follows
-// the logs of a source as they grow and are rolled, a [Parser] reads a line into a [Visit], and a [Filter]
-// says which page it shows, or which one may be gone. [Visited] and [Progress] are what is kept of that for a
-// site. [Readers] counts who requests a site's documents.
+// Package accesslog reads the visits of the access logs of web servers. A [Reader] follows the logs of a source as they
+// grow and are rolled, a [Parser] reads a line, and [Progress] is how far they were read for a site.
 package accesslog
 
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unsafe"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
-	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // The errors of [Parser.Parse].
@@ -28,61 +24,6 @@ var (
 	// log's entry, or a connection without HTTP.
 	ErrNoRequest = errors.New("the line has no request")
 )
-
-// Visit is a request and its response, as in a line of an access log. What a line does not say is zero. The
-// strings may be parts of the line's buffer: clone what is kept.
-type Visit struct {
-	Time   int64 // Unix seconds; 0: missing, or not readable
-	Method string
-	Host   string // as the line has it: a port may follow
-	URI    string // as the client sent it, with its query; never ""
-	User   bool   // the client is signed in: there is a user's name, or an Authorization header
-	Status int    // 0 also if there was no response
-
-	// Values of headers; those of several lines are joined by ", ". "": not known. The
-	// User-Agent is "-" if the line says that there was none.
-	UserAgent, ContentType, RobotsTag, Location string
-}
-
-// Why a visit does not show a page that may be listed.
-const (
-	wrongMethod = "not GET or HEAD"
-	wrongStatus = "not 200 or 304"
-	notHTML     = "not HTML" // by its Content-Type
-	asset       = "asset"    // by the extension of its path, where the Content-Type is not known
-	signedIn    = "signed in"
-	noIndex     = "noindex"
-	robot       = "robot" // by its User-Agent
-	oddPath     = "no clean path"
-)
-
-// Reason returns why a visit does not count; "": it does. It counts if an anonymous visitor's browser got an HTML page
-// that may be indexed. If the log has no User-Agents, it may be a browser; a request without one is a robot's.
-func (v *Visit) Reason() string {
-	switch {
-	case v.Method != http.MethodGet && v.Method != http.MethodHead:
-		return wrongMethod
-	case v.Status != http.StatusOK && v.Status != http.StatusNotModified:
-		return wrongStatus
-	case v.ContentType == "" || v.ContentType == "-":
-		path, _, _ := strings.Cut(v.URI, "#")
-		path, _, _ = strings.Cut(path, ";")
-		if origin.IsAsset(path) {
-			return asset
-		}
-	case !htmlmeta.IsHTML(v.ContentType):
-		return notHTML
-	}
-	switch {
-	case v.User:
-		return signedIn
-	case v.RobotsTag != "" && htmlmeta.Header(htmlmeta.Page{Header: http.Header{"X-Robots-Tag": {v.RobotsTag}}}).NoIndex:
-		return noIndex
-	case v.UserAgent != "" && classOf(v.UserAgent) != browser:
-		return robot
-	}
-	return ""
-}
 
 // formats are the formats of lines. With auto, the first byte of each line decides, so that the format may change
 // within a file. json is Caddy's; common is the Common Log Format, whatever follows it in a line; combined is that
@@ -110,8 +51,8 @@ func NewParser(format string) (*Parser, error) {
 //
 // A line in Caddy's JSON that is another log's than the access log's has no request, although it may tell of
 // one: the access log has it, too. A time of day without a zone is taken for UTC.
-func (p *Parser) Parse(line []byte, v *Visit) error {
-	*v = Visit{}
+func (p *Parser) Parse(line []byte, v *visits.Visit) error {
+	*v = visits.Visit{}
 	s := strings.Trim(strings.TrimPrefix(unsafe.String(unsafe.SliceData(line), len(line)), "\uFEFF"), " \t\r\n")
 	if s == "" {
 		return ErrNoRequest
@@ -128,7 +69,7 @@ func (p *Parser) Parse(line []byte, v *Visit) error {
 		err = ErrNoRequest
 	}
 	if err != nil {
-		*v = Visit{}
+		*v = visits.Visit{}
 	}
 	return err
 }

@@ -1,11 +1,8 @@
-package accesslog
+package visits
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 )
 
 // TestSignal: after which visits a page is to be fetched.
@@ -115,40 +112,4 @@ func TestSignalsCostNothing(t *testing.T) {
 	if allocs := testing.AllocsPerRun(100, each); allocs > 20 {
 		t.Errorf("%v allocations for %d visits", allocs, len(gone))
 	}
-}
-
-// goneAt is a line of a page that is gone, as Caddy writes it.
-func goneAt(at time.Time, host, uri string) string {
-	return strings.Replace(seenAt(at, host, uri), `"status":200`, `"status":404`, 1)
-}
-
-// TestSignalsOfLines: of a log, what happened just now is told to the site of its host, and no visit is kept for it.
-func TestSignalsOfLines(t *testing.T) {
-	a := &site{host: "a.example"}
-	b := &site{host: "b.example"}
-	r := newReading(t, a, b)
-	ago := func(d time.Duration) time.Time { return r.clock.Add(-d) }
-	moved := strings.NewReplacer(`"status":200`, `"status":301`, `"Content-Type":["text/html"]`, `"Location":["/new"],"Content-Type":["text/html"]`)
-	r.add(
-		goneAt(ago(30*time.Minute), "a.example", "/old"),
-		goneAt(ago(11*time.Minute), "a.example", "/older-than-signals"),
-		goneAt(ago(9*time.Minute), "a.example", "/gone?utm_source=x"),
-		goneAt(ago(-time.Hour), "b.example", "/a-clock-that-is-ahead"),
-		goneAt(ago(0), "other.example", "/gone"),
-		strings.Replace(goneAt(ago(0), "a.example", "/no-time"), `"ts"`, `"t"`, 1),
-		strings.Replace(goneAt(ago(0), "a.example", "/posted"), "GET", "POST", 1),
-		moved.Replace(seenAt(ago(0), "b.example", "/moved")),
-		seenAt(ago(0), "b.example", "/there"),
-		`198.51.100.7 - - [`+ago(0).Format("02/Jan/2006:15:04:05 -0700")+`] "GET /gone-in-all HTTP/1.1" 410 12 "-" "`+chrome+`"`,
-		`198.51.100.7 - - [`+ago(0).Format("02/Jan/2006:15:04:05 -0700")+`] "GET /to-https HTTP/1.1" 301 12 "-" "`+chrome+`"`,
-	)
-	r.poll(true)
-	if want := []string{"/gone", "/gone-in-all"}; !slices.Equal(a.signals, want) {
-		t.Errorf("got %q, want %q", a.signals, want)
-	}
-	if want := []string{"/a-clock-that-is-ahead", "/moved", "/gone-in-all"}; !slices.Equal(b.signals, want) {
-		t.Errorf("got %q, want %q", b.signals, want)
-	}
-	r.wantVisits(a)
-	r.wantVisits(b, "/there")
 }
