@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -261,10 +262,10 @@ func (s *site) isGone(ctx context.Context, path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	switch {
-	case res.Status == http.StatusRequestTimeout, res.Status == http.StatusTooManyRequests, res.Status >= 500:
+	if !page.IsConclusive(res.Status) {
 		return false, fmt.Errorf("status %d", res.Status)
-	case res.Status != http.StatusOK:
+	}
+	if res.Status != http.StatusOK {
 		return true, nil
 	}
 	at := htmlmeta.Page{Base: s.origin, Path: path, Header: res.Header}

@@ -163,7 +163,7 @@ func (s *site) explainNow(ctx context.Context, path string) (*explanation, error
 	x.Now = s.follow(ctx, x)
 	last := x.Now[len(x.Now)-1]
 	now := x.Now[0].Status
-	if x.Listed && x.Remedy == "" && now != http.StatusOK && now != 0 && !fails(now) {
+	if x.Listed && x.Remedy == "" && now != http.StatusOK && page.IsConclusive(now) {
 		x.Remedy = "It stays listed until it is fetched again, as at once by 'caddy sitemap refresh --fetch' and its URL."
 	}
 	if x.Reason == reasonUnnamed {

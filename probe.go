@@ -26,6 +26,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -234,7 +235,7 @@ func (f *siteFetcher) findHandler(ctx context.Context, isKnown bool) (*probe, bl
 	if err != nil {
 		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
 	}
-	if fails(res.Status) { // which says nothing of where the routes lead
+	if !page.IsConclusive(res.Status) { // which says nothing of where the routes lead
 		return nil, blockage{}, fmt.Errorf("fetching %s: status %d", sitemap, res.Status)
 	}
 	if refuses(res.Status) {
@@ -330,7 +331,7 @@ func (f *siteFetcher) lookForOwn(
 		Limit:  limit,
 		Wants:  func(int, http.Header) bool { return limit > 0 },
 	}, nil)
-	if err != nil || fails(res.Status) {
+	if err != nil || !page.IsConclusive(res.Status) {
 		before.at = time.Time{}
 		return before
 	}
@@ -432,11 +433,6 @@ func asUser() string {
 		return fmt.Sprintf(" (caddy runs as uid %d)", uid)
 	}
 	return ""
-}
-
-// fails reports whether a status may soon be another one.
-func fails(status int) bool {
-	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }
 
 func refuses(status int) bool {

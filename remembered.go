@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -96,8 +97,11 @@ func (s *site) listing() listingState {
 	}
 	// An application may start later than the server.
 	probed := s.probed.Load()
-	if probed != nil && (fails(probed.status) || probed.robots.closed) {
-		return mayList
+	if probed != nil {
+		isFailing := probed.status != 0 && !page.IsConclusive(probed.status)
+		if isFailing || probed.robots.closed {
+			return mayList
+		}
 	}
 	return listsNone
 }

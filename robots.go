@@ -160,7 +160,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	if err != nil {
 		return robotsRules{closed: true}
 	}
-	if fails(res.Status) {
+	if robotstxt.Closes(res.Status) {
 		return robotsRules{closed: true, status: res.Status}
 	}
 	robots := robotsRules{unseen: !p.robots, from: from, proxied: res.Proxied, at: f.handler.app.now()}

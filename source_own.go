@@ -403,7 +403,7 @@ func (r *Refresh) readOwnDocument(ctx context.Context, at string, res *crawl.Res
 	if err != nil {
 		return nil, fmt.Errorf("fetching it: %w", err)
 	}
-	if fails(res.Status) {
+	if !page.IsConclusive(res.Status) {
 		return nil, fmt.Errorf("status %d", res.Status)
 	}
 	if res.Truncated {

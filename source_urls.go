@@ -164,7 +164,7 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("fetching %s: %w", path, err)
-	case res.Status >= 500, res.Status == http.StatusTooManyRequests:
+	case !page.IsConclusive(res.Status):
 		return nil, fmt.Errorf("fetching %s: status %d", path, res.Status)
 	case res.Status == http.StatusNotFound, res.Status == http.StatusGone:
 		return nil, fmt.Errorf("%w (status %d): %w", errNoDocument, res.Status, fs.ErrNotExist)

@@ -40,7 +40,7 @@ func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPag
 		s.logger.Clear("hangs")
 	}
 	isServed := s.published().snapshot != nil
-	if probed.blocked == reasonAbsent && fails(probed.status) && isServed {
+	if probed.blocked == reasonAbsent && !page.IsConclusive(probed.status) && isServed {
 		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
 	}
 	s.settle(ctx, &probed, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -199,7 +200,7 @@ func (f *frontView) view() string {
 // frontText returns a hash of the text that a reader of the front page sees, or of what it leads to. False: no application
 // has returned it.
 func (s *site) frontText(res *crawl.Response) (text uint64, ok bool) {
-	if res == nil || !res.Proxied || fails(res.Status) {
+	if res == nil || !res.Proxied || !page.IsConclusive(res.Status) {
 		return 0, false
 	}
 	if res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {

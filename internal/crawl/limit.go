@@ -234,9 +234,8 @@ func (l *Limiter) postpone(next time.Time) {
 func (l *Limiter) record(of schedule.Rank, own *rest, took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	isRefused := resp != nil && (resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable)
 	resting := own
-	if of == schedule.Named || isRefused {
+	if of == schedule.Named || isOverloaded(resp) {
 		resting = &l.rest
 	}
 	now := time.Now()
@@ -246,6 +245,11 @@ func (l *Limiter) record(of schedule.Rank, own *rest, took time.Duration, resp *
 		pause = 0
 	}
 	l.postpone(now.Add(max(pause, l.interval-took))) // also if it took no turn
+}
+
+// isOverloaded reports whether an upstream asks to be left alone; without a response, it does not.
+func isOverloaded(resp *Response) bool {
+	return resp != nil && (resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable)
 }
 
 // rest is how upstreams are left alone.
@@ -261,7 +265,7 @@ func (r *rest) after(took, interval time.Duration, most int, now time.Time, resp
 	case resp == nil:
 		r.backoff = min(max(2*r.backoff, interval), maxBackoff)
 		return max(pause, r.backoff)
-	case resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable:
+	case isOverloaded(resp):
 		r.backoff = min(max(2*r.backoff, firstBackoff), maxBackoff)
 		return max(pause, wait.RetryAfter(resp.Header, now, r.backoff))
 	}

@@ -119,7 +119,7 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	}
 	resp, ok := w.get(path, nil, proxied)
 	s := soft404{until: now + day}
-	isRefused := resp == nil || !isConclusive(uint16(resp.Status)) || resp.Status == http.StatusForbidden
+	isRefused := resp == nil || !page.IsConclusive(resp.Status) || resp.Status == http.StatusForbidden
 	switch {
 	case !ok:
 		s.until = 0

@@ -42,7 +42,7 @@ func apply(rec *store.Record, f *fetched) outcome {
 	if resp == nil {
 		resp = new(Response) // with the status 0
 	}
-	if !isConclusive(uint16(resp.Status)) {
+	if !page.IsConclusive(resp.Status) {
 		rec.Followed = before.FollowedAt()
 		fail(rec, uint16(resp.Status), f.now)
 		return failed
@@ -149,7 +149,7 @@ func fail(rec *store.Record, status uint16, now int64) {
 	if rec.Failing == 0 || rec.Failing > now { // the clock was set back
 		rec.Failing = now
 	}
-	if isConclusive(rec.Status) && now-rec.Failing <= hour {
+	if page.IsConclusive(int(rec.Status)) && now-rec.Failing <= hour {
 		return // what was known stays
 	}
 	forget(rec)
@@ -335,15 +335,6 @@ func onSite(base, self, url string) string {
 	return url
 }
 
-// isConclusive reports whether a status says something about the page.
-func isConclusive(status uint16) bool {
-	switch status {
-	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout:
-		return false
-	}
-	return status < 500
-}
-
 // isRefusal reports whether a response has no page to list, which may soon change.
 func isRefusal(rec *store.Record) bool {
 	return rec.Status != http.StatusOK && rec.Status/100 != 3 || rec.Flags&store.SoftNotFound != 0
@@ -359,7 +350,7 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 		interval:  int64(before.Wait),
 		isFirst:   before.Fetched == 0,
 		isNew:     awaitsCredit(rec),
-		isFailing: before.Failing != 0 || !isConclusive(before.Status),
+		isFailing: before.Failing != 0 || !page.IsConclusive(int(before.Status)),
 		isFront:   r.isFront(rec),
 		isProbed:  rec.Path == r.front.path,
 		isNoisy:   rec.Steadiness == store.Noisy,

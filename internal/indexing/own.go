@@ -51,7 +51,7 @@ func ofResponse(status uint16) Status {
 	switch {
 	case status == 404, status == 410:
 		return NotFound
-	case status == 408, status == 429:
+	case !page.IsConclusive(int(status)):
 		return ServerError // a later request may get a page
 	case status/100 == 3:
 		return Redirect

@@ -162,7 +162,7 @@ func (c *checker) server(base string) *server {
 	}
 	s.status, s.robots = res.StatusCode, string(body)
 	switch {
-	case s.status >= 500 || s.status == http.StatusTooManyRequests:
+	case robotstxt.Closes(s.status):
 		s.closed = fmt.Errorf("robots.txt returns status %d, so crawlers request no page of the site", s.status)
 	case s.status == http.StatusOK && !robotstxt.IsHTML(res.Header.Get("Content-Type"), body):
 		token, _, _ := strings.Cut(c.UserAgent, " ")

@@ -2,6 +2,7 @@ package robotstxt
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -178,4 +179,11 @@ func (r *Rules) String() string {
 		out.WriteString(rule.line + "\n")
 	}
 	return out.String()
+}
+
+// Closes reports whether crawlers request no page of a site whose robots.txt returns a status (RFC 9309, section 2.3.1.4).
+// Google takes 429 for an error of the server, and any other status from 400 on, such as 408, for no robots.txt
+// (https://developers.google.com/crawling/docs/robots-txt/robots-txt-spec#http-status-codes).
+func Closes(status int) bool {
+	return status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }

@@ -180,3 +180,12 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// TestCloses: no other client error than 429 keeps crawlers away.
+func TestCloses(t *testing.T) {
+	for status, want := range map[int]bool{200: false, 301: false, 403: false, 404: false, 408: false, 428: false, 429: true, 430: false, 499: false, 500: true, 503: true} {
+		if got := Closes(status); got != want {
+			t.Errorf("%d: got %t", status, got)
+		}
+	}
+}

@@ -37,8 +37,8 @@ type Record struct {
 	Due     int64  `cbor:"11,keyasint,omitempty"`
 	Wait    uint32 `cbor:"12,keyasint,omitempty"`
 
-	// Failing is since when fetches have failed: with status 408, 429 or from 500 on, or without a response. The
-	// fields below are then of the last fetch before, until Failing is over an hour ago.
+	// Failing is since when fetches have failed: without a response, or with a status for which page.IsConclusive is
+	// false. The fields below are then of the last fetch before, until Failing is over an hour ago.
 	Failing int64 `cbor:"13,keyasint,omitempty"`
 
 	// Status is the HTTP status of the response; 0 with Fetched: there was none. Text is a hash of the visible

@@ -1,0 +1,14 @@
+package page
+
+import "net/http"
+
+// IsConclusive reports whether the status of a response says something about the page; 0: there was no response. A
+// request that took too long (408), one too many (429) and an error of the server say nothing: a later request may get
+// another response.
+func IsConclusive(status int) bool {
+	switch status {
+	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return status < http.StatusInternalServerError
+}
