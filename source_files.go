@@ -198,7 +198,9 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		o.Hide = append(o.Hide, absolute(hide))
 	}
 	if s.Include != nil && s.IncludeOnly == nil {
-		o.Include = append(o.Include, "*.html", "*.htm", "*.xhtml")
+		for _, ending := range page.FileEndings() {
+			o.Include = append(o.Include, "*"+ending)
+		}
 	}
 	if s.At != "" {
 		o.At = s.at

@@ -143,7 +143,7 @@ func (l *links) linkersOf(n *link) store.Linkers {
 }
 
 // endings are what is often left out of a page's URL, or added to it.
-var endings = []string{"/index.html", "/index.htm", "/index.php", "/index", ".html", ".htm", ".php", "/", ""}
+var endings = page.UsualEndings()
 
 // take returns the links found since, sorted, and those to aliases of unmatched paths: paths that mostly lead to the
 // same page.

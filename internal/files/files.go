@@ -71,7 +71,7 @@ type Options struct {
 	Now time.Time
 }
 
-// indexNames are Index, or the default.
+// indexNames are Index, or the default, which is that of Caddy's file_server.
 func (o *Options) indexNames() []string {
 	if o.Index == nil {
 		return []string{"index.html", "index.txt"}

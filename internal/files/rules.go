@@ -152,7 +152,7 @@ func (r *rules) file(p *place, name, escaped string) string {
 	switch {
 	case name[0] == '.':
 		return dotfile
-	case r.include == nil && !hasSuffixFold(name, ".html") && !hasSuffixFold(name, ".htm") && !hasSuffixFold(name, ".xhtml"):
+	case r.include == nil && !page.IsFile(name):
 		return notIncluded // most files of many sites
 	case r.include != nil && !r.include(p.url+escaped):
 		return notIncluded
@@ -164,11 +164,6 @@ func (r *rules) file(p *place, name, escaped string) string {
 		return listed
 	}
 	return why
-}
-
-// hasSuffixFold is strings.HasSuffix without regard to the case of ASCII letters.
-func hasSuffixFold(name, suffix string) bool {
-	return len(name) >= len(suffix) && strings.EqualFold(name[len(name)-len(suffix):], suffix)
 }
 
 // excludes reports whether Exclude leaves out a file in p, escaped as in file: an index

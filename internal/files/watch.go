@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -401,17 +402,12 @@ func counting(o *Options, others *atomic.Pointer[[]string]) func(event) bool {
 		switch {
 		case e.name[0] == '.':
 			return false
-		case e.isFolder || isCustom || isIndex[e.name] || hasPageSuffix(e.name):
+		case e.isFolder || isCustom || isIndex[e.name] || page.IsFile(e.name):
 			return true
 		}
 		// A link to a folder may have any name, and about.html may be listed as /about only while there is no file "about".
 		return e.kind == named && !isAsset(e.name)
 	}
-}
-
-// hasPageSuffix reports whether a name is a page's by default.
-func hasPageSuffix(name string) bool {
-	return hasSuffixFold(name, ".html") || hasSuffixFold(name, ".htm") || hasSuffixFold(name, ".xhtml")
 }
 
 // assetSuffixes are those of files that come and go in many roots, and are neither pages nor links to folders.

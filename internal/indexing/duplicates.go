@@ -88,30 +88,15 @@ func isFirstPage(query string) bool {
 	return (value == "0" || value == "1") && slices.Contains([]string{"page", "paged", "p", "pg"}, name)
 }
 
-var (
-	pageSuffixes = []string{".html", ".htm", ".xhtml", ".php"}
-	indexNames   = []string{"/index", "/default"}
-)
-
 // trimName cuts off what duplicates differ in.
 func trimName(path string) string {
-	return strings.TrimRight(cutSuffix(cutSuffix(path, pageSuffixes), indexNames), "/")
+	return strings.TrimRight(page.CutIndex(page.CutEnding(path)), "/")
 }
 
 // isAlias reports whether a path has an index name or asks for the first page of a list: a
 // link to it is one to the folder or the list.
 func isAlias(path string) bool {
 	path, query, _ := strings.Cut(path, "?")
-	path = cutSuffix(path, pageSuffixes)
-	return isFirstPage(query) || cutSuffix(path, indexNames) != path
-}
-
-// cutSuffix cuts the first of some suffixes off that a path has, in any case.
-func cutSuffix(path string, suffixes []string) string {
-	for _, suffix := range suffixes {
-		if n := len(path) - len(suffix); n >= 0 && path[n] == suffix[0] && strings.EqualFold(path[n:], suffix) {
-			return path[:n]
-		}
-	}
-	return path
+	path = page.CutEnding(path)
+	return isFirstPage(query) || page.CutIndex(path) != path
 }

@@ -95,15 +95,7 @@ func (r *Options) ofContent(rec *store.Record) Status {
 func expectsHTML(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	name := path[strings.LastIndexByte(path, '/')+1:]
-	dot := strings.LastIndexByte(name, '.')
-	if dot < 0 {
-		return true
-	}
-	switch strings.ToLower(name[dot:]) {
-	case ".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp":
-		return true
-	}
-	return false
+	return !strings.Contains(name, ".") || page.CutEnding(name) != name
 }
 
 // isImage reports whether a record is of an image that pages show, and of no page.

@@ -234,6 +234,7 @@ func TestStatus(t *testing.T) {
 		{"other spelling does not count", "/a ->/x%2Cb discovered; /x,b", nil, "/a no incoming links"},
 
 		{"index of the root", "/ =1; /INDEX.HTML =1; /default.htm =1; /index.php =1", nil, "/INDEX.HTML duplicate; /default.htm duplicate; /index.php duplicate"},
+		{"names of IIS", "/a/ =1; /a/Default.aspx =1; /b =2; /b.asp =2", nil, "/a/Default.aspx duplicate; /b.asp duplicate"},
 		{"long and in capitals", "/" + long + " =1; /" + strings.ToUpper(long) + ".HTML =1", nil, "/" + long + " duplicate"},
 		{"no text", "/a; /a/", nil, ""},
 		{"other name", "/a =1; /b =1; /indexes =1; /c/myindex.html =1; /c =1", nil, ""},

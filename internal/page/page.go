@@ -1,5 +1,5 @@
-// Package page holds [Page], one URL of a site, which all other packages share, and reads and writes its parts: paths,
-// dates, change frequencies and priorities.
+// Package page holds [Page], one URL of a site, which all other packages share, reads and writes its parts, and tells what
+// its path, the name of its file and the status of a response say about it.
 package page
 
 import (
