@@ -314,12 +314,12 @@ type settings struct {
 	excludeUse *patternUse // of exclude
 	newsUse    *patternUse // of the patterns of news; nil: there is no news
 
-	dates       indexing.Mode
-	canonical   bool // canonicals are respected
-	omitOrphans bool
-	extract     htmlmeta.Options
-	beside      webpage.Options // without the site's URLs
-	announce    announce.Config // without what it has of a site
+	dates            indexing.Mode
+	ignoreCanonicals bool
+	omitOrphans      bool
+	extract          htmlmeta.Options
+	beside           webpage.Options // without the site's URLs
+	announce         announce.Config // without what it has of a site
 }
 
 // hint applies the first rule that matches a page.
@@ -408,17 +408,17 @@ func (h *Handler) compile(base string) error {
 	c := new(option.Checker)
 	s := &h.settings
 	*s = settings{
-		interval:    cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
-		shardURLs:   c.InRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
-		maxURLs:     c.InRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
-		robots:      h.RobotsTxt == nil || *h.RobotsTxt,
-		schema:      sitemapxml.Schema(c.Choose("schema", h.Schema, "0.9", "0.84")),
-		exclude:     compilePatterns(c, "exclude", h.Exclude),
-		sections:    compileSections(c, h.Sections),
-		crawl:       cmp.Or(h.Crawl, new(Crawl)).compile(c),
-		dates:       indexing.Mode(c.Choose("lastmod", h.LastMod, "auto", "mtime", "off")),
-		canonical:   c.Choose("canonical", h.Canonical, "respect", "ignore") == 0,
-		omitOrphans: c.Choose("orphans", h.Orphans, "list", "omit") == 1,
+		interval:         cmp.Or(time.Duration(h.RefreshInterval), time.Minute),
+		shardURLs:        c.InRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
+		maxURLs:          c.InRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
+		robots:           h.RobotsTxt == nil || *h.RobotsTxt,
+		schema:           sitemapxml.Schema(c.Choose("schema", h.Schema, "0.9", "0.84")),
+		exclude:          compilePatterns(c, "exclude", h.Exclude),
+		sections:         compileSections(c, h.Sections),
+		crawl:            cmp.Or(h.Crawl, new(Crawl)).compile(c),
+		dates:            indexing.Mode(c.Choose("lastmod", h.LastMod, "auto", "mtime", "off")),
+		ignoreCanonicals: c.Choose("canonical", h.Canonical, "respect", "ignore") == 1,
+		omitOrphans:      c.Choose("orphans", h.Orphans, "list", "omit") == 1,
 		extract: htmlmeta.Options{
 			Alternates:   slices.Contains(h.Extensions, "alternates"),
 			Images:       slices.Contains(h.Extensions, "images"),

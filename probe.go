@@ -276,7 +276,7 @@ func (f *siteFetcher) lookIntoRefusal(ctx context.Context, status int, at *siteF
 
 // canonicalHost returns the host of the front page's canonical; "": it has none, or canonicals do not count.
 func (f *siteFetcher) canonicalHost(front *crawl.Response) string {
-	if !f.handler.settings.canonical || front == nil || front.Status != http.StatusOK {
+	if f.handler.settings.ignoreCanonicals || front == nil || front.Status != http.StatusOK {
 		return ""
 	}
 	if !htmlmeta.IsHTML(front.Header.Get("Content-Type")) {

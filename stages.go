@@ -114,7 +114,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Base:             s.origin,
 		Scope:            s.scope,
 		Filter:           s.filterNoting,
-		IgnoreCanonicals: !set.canonical,
+		IgnoreCanonicals: set.ignoreCanonicals,
 		Disallow: func(path string) bool {
 			isDisallowed := set.crawl.disallows(path) != ""
 			set.crawl.use.note(path, isDisallowed)
@@ -274,27 +274,27 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeResult) indexing.Options {
 	set := &s.handler.settings
 	o := indexing.Options{
-		Base:         s.origin,
-		Scope:        s.scope,
-		Filter:       s.filterNoting,
-		Hints:        set.hint,
-		Respect:      set.canonical,
-		OmitOrphans:  set.omitOrphans,
-		Dates:        set.dates,
-		MaxPages:     set.maxURLs,
-		Included:     s.handler.underscored.Match,
-		Alternates:   set.extract.Alternates,
-		Images:       set.extract.Images,
-		Titles:       set.extract.Titles,
-		Descriptions: set.extract.Descriptions,
-		Markdown:     set.extract.Markdown,
-		Articles:     set.extract.Articles,
-		Linkers:      set.beside.LLMs,
-		Now:          now,
-		Interval:     max(set.interval, shareOfTime*s.published().cost),
-		Once:         s.app.building != nil,
-		Followed:     store.Sum(g.Chunks()).Followed,
-		TrustLists:   slices.ContainsFunc(s.handler.sources, namesLists),
+		Base:             s.origin,
+		Scope:            s.scope,
+		Filter:           s.filterNoting,
+		Hints:            set.hint,
+		IgnoreCanonicals: set.ignoreCanonicals,
+		OmitOrphans:      set.omitOrphans,
+		Dates:            set.dates,
+		MaxPages:         set.maxURLs,
+		Included:         s.handler.underscored.Match,
+		Alternates:       set.extract.Alternates,
+		Images:           set.extract.Images,
+		Titles:           set.extract.Titles,
+		Descriptions:     set.extract.Descriptions,
+		Markdown:         set.extract.Markdown,
+		Articles:         set.extract.Articles,
+		Linkers:          set.beside.LLMs,
+		Now:              now,
+		Interval:         max(set.interval, shareOfTime*s.published().cost),
+		Once:             s.app.building != nil,
+		Followed:         store.Sum(g.Chunks()).Followed,
+		TrustLists:       slices.ContainsFunc(s.handler.sources, namesLists),
 	}
 	if d := s.handler.discoveryOf(probed); d != nil {
 		o.Unlinked = d.unlinked.Match

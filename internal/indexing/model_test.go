@@ -139,7 +139,7 @@ func TestAgainstModel(t *testing.T) {
 		}
 		slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 		m := &model{rules(), records}
-		m.rules.Respect, m.rules.OmitOrphans = random.IntN(4) > 0, random.IntN(3) == 0
+		m.rules.IgnoreCanonicals, m.rules.OmitOrphans = random.IntN(4) == 0, random.IntN(3) == 0
 		s, err := Select(t.Context(), generation(t, 3, records), m.rules)
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestAgainstModel(t *testing.T) {
 		for i := range records {
 			r, got := &records[i], s.states[i].status()
 			if want := m.status(r); got != want {
-				t.Fatalf("round %d: %+v: got %v, want %v; canonicals %t, orphans %t\n%v", round, *r, got, want, m.rules.Respect, m.rules.OmitOrphans, records)
+				t.Fatalf("round %d: %+v: got %v, want %v; canonicals ignored: %t, orphans %t\n%v", round, *r, got, want, m.rules.IgnoreCanonicals, m.rules.OmitOrphans, records)
 			}
 			listed[r.Path] = got == Indexable
 			seen[got]++

@@ -82,7 +82,7 @@ func (r *Options) ofContent(rec *store.Record) Status {
 		return SoftNotFound
 	case rec.Failing != 0 && !rec.Selected.Listed:
 		return ServerError // only a listed page keeps its place while it fails
-	case !r.Respect || rec.Canonical == "":
+	case r.IgnoreCanonicals || rec.Canonical == "":
 		return Indexable
 	case rec.Canonical[0] != '/':
 		return CanonicalForeign

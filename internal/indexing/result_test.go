@@ -401,7 +401,7 @@ func TestOrphansAndHosts(t *testing.T) {
 		t.Errorf("got %v", h)
 	}
 	r := rules()
-	r.Respect = false
+	r.IgnoreCanonicals = true
 	if _, res := run(t, generation(t, 4, recs(specs)), r); len(res.ForeignHosts) != 0 {
 		t.Errorf("ignored: got %v", res.ForeignHosts)
 	}

@@ -19,17 +19,17 @@ import (
 
 // Options are the inputs of a selection besides the records.
 type Options struct {
-	Base        string        // the site's scheme, host and port
-	Scope       string        // the path prefix of its pages, and the path of its front page
-	Respect     bool          // a page gives way to its canonical; else canonicals do not count
-	OmitOrphans bool          // pages without incoming links are left out, whatever names them
-	Expire      time.Duration // how long a link counts after its page was last fetched; 0: for ever
-	Depth       int           // the most links that the crawl follows to a page; 0: there is no limit
-	Visits      bool          // a linked page is fetched if visitors have requested it, whatever its depth
-	Dates       Mode
-	TrustLists  bool // the operator names the lists: their dates count though they are all alike
-	MaxPages    int  // 0: no limit
-	KeepListed  bool // previously listed pages stay unless they are refused or excluded
+	Base             string        // the site's scheme, host and port
+	Scope            string        // the path prefix of its pages, and the path of its front page
+	IgnoreCanonicals bool          // canonicals do not count; else a page gives way to its canonical
+	OmitOrphans      bool          // pages without incoming links are left out, whatever names them
+	Expire           time.Duration // how long a link counts after its page was last fetched; 0: for ever
+	Depth            int           // the most links that the crawl follows to a page; 0: there is no limit
+	Visits           bool          // a linked page is fetched if visitors have requested it, whatever its depth
+	Dates            Mode
+	TrustLists       bool // the operator names the lists: their dates count though they are all alike
+	MaxPages         int  // 0: no limit
+	KeepListed       bool // previously listed pages stay unless they are refused or excluded
 
 	// What the extensions of listed pages have: as the options of these names of [htmlmeta.Options].
 	Alternates, Images, Titles, Descriptions, Markdown, Articles bool

@@ -106,7 +106,7 @@ func generation(t testing.TB, chunk int, records []store.Record) *store.Generati
 }
 
 func rules() Options {
-	return Options{Base: origin, Scope: "/", Respect: true, Expire: 90 * day * time.Second, Now: noon}
+	return Options{Base: origin, Scope: "/", Expire: 90 * day * time.Second, Now: noon}
 }
 
 // run selects and reads all pages.
@@ -187,7 +187,7 @@ func TestLinksCount(t *testing.T) {
 func TestStatus(t *testing.T) {
 	long := strings.Repeat("a", 300)
 	type set = func(r *Options)
-	ignore, omit := func(r *Options) { r.Respect = false }, func(r *Options) { r.OmitOrphans = true }
+	ignore, omit := func(r *Options) { r.IgnoreCanonicals = true }, func(r *Options) { r.OmitOrphans = true }
 	secret := func(r *Options) {
 		r.Filter = func(p *page.Page) string {
 			if strings.HasPrefix(p.Path, "/secret") {
