@@ -69,72 +69,116 @@ type siteState struct {
 	shared string                         // in which storage: see storageSetting.key
 }
 
-// acquireState returns the state of a site from the pool, or a new one. Sites of several handlers
-// with the same URLs are told apart by a number. Under the App's mu.
+// acquireState returns the state of a site from the pool, or a new one. Under the App's mu.
 func acquireState(a *App, i *identity) *siteState {
-	shares := a.sharing.isOn() && !i.onDemand && a.building == nil
-	folder := a.folder
-	if i.onDemand { // nothing is stored of sites that only visitors named
-		folder = ""
+	isShared := a.sharing.isOn() && !i.onDemand && a.building == nil
+	at := a.placeOf(i, isShared)
+
+	// What other states have is looked up before: the pool is locked while it makes one.
+	var keepRecords func(st *siteState)
+	if isShared {
+		group := fmt.Sprintf("%s-%016x", at.host, i.digest(i.prefix, fleet.Format))
+		before := findShared(at.name, group, a.sharing.key())
+		keepRecords = func(st *siteState) { st.share(a, i, at, group, before) }
+	} else {
+		formers := a.formers
+		if formers == nil && !i.onDemand {
+			formers = formerStates()
+		}
+		keepRecords = func(st *siteState) { st.keepAlone(a, at, formers) }
 	}
-	key := ""
-	name := ""
-	for number := 0; key == "" || a.keys[key]; number++ {
-		name = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
-		if key = fmt.Sprint(name, " ", folder, " ", i.onDemand); shares {
-			key += fmt.Sprint(" ", i.digest(), a.sharing.key()) // nodes with other settings or storages share nothing
+	value, _, _ := states.LoadOrNew(at.key, func() (caddy.Destructor, error) {
+		st := &siteState{
+			key:      at.key,
+			id:       i.id.address,
+			listener: i.handler.listener,
+			path:     i.handler.settings.path,
+			onDemand: i.onDemand,
+			prefix:   at.prefix(),
+			names:    i.names(),
 		}
-	}
-	host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(strings.SplitN(i.origin, "://", 2)[1])
-	group := fmt.Sprintf("%s-%016x", host, i.digest(i.prefix, fleet.Format))
-	var before sharedBefore
-	if shares {
-		before = findShared(name, group, a.sharing.key())
-	}
-	formers := a.formers
-	if formers == nil && !shares && !i.onDemand {
-		formers = formerStates()
-	}
-	value, _, _ := states.LoadOrNew(key, func() (caddy.Destructor, error) {
-		var storage store.Storage
-		if folder != "" {
-			storage = &certmagic.FileStorage{Path: folder}
-		}
-		unique := fmt.Sprintf("%s-%016x", host, xxhash.Sum64String(name))
-		prefix := "sites/" + unique
-		st := &siteState{key: key, id: i.id.address, listener: i.handler.listener, path: i.handler.settings.path, onDemand: i.onDemand, prefix: prefix, names: i.names()}
-		st.published.Store(&publication{snapshot: before.published, names: before.published, sections: before.sections})
-		if !shares {
-			if !i.onDemand {
-				st.formers.Store(formers)
-			}
-			st.records = persist.NewSite(storage, prefix)
-			st.records.Now = a.now
-			st.queued = persist.NewFile(storage, "announcements/"+unique+".json")
-			return st, nil
-		}
-		o := fleet.MemberOptions{
-			Site:     fmt.Sprintf("%s-%016x", host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
-			Group:    group,
-			Host:     hostname(),
-			Interval: i.handler.settings.interval,
-			Copies:   before.copies,
-			Before:   storage,
-			Prefix:   prefix,
-			Now:      a.now,
-		}
-		if folder != "" {
-			o.Copies = &certmagic.FileStorage{Path: filepath.Join(folder, "copies", group)}
-		}
-		st.fleet = fleet.NewMember(o)
-		st.records = persist.NewSite(st.fleet, prefix)
-		st.records.Now = a.now
-		st.queued = st.fleet.QueueFile()
-		st.queue.Store(before.queue)
-		st.shared = a.sharing.key()
+		keepRecords(st)
 		return st, nil
 	})
 	return value.(*siteState)
+}
+
+// statePlace is where the state of a site is kept.
+type statePlace struct {
+	name   string // the same whatever the site's settings are
+	key    string // in the pool
+	folder string // of its files; "": nothing is stored
+	host   string // as names of files have it
+}
+
+// placeOf returns where the state of a site is kept. Sites of several handlers with the same URLs are told apart by a number.
+func (a *App) placeOf(i *identity, isShared bool) (at statePlace) {
+	_, authority, _ := strings.Cut(i.origin, "://")
+	at.host = strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(authority)
+	if !i.onDemand { // nothing is stored of sites that only visitors named
+		at.folder = a.folder
+	}
+	settings := ""
+	if isShared { // nodes with other settings or storages share nothing
+		settings = fmt.Sprint(" ", i.digest(), a.sharing.key())
+	}
+	for number := 0; at.key == "" || a.keys[at.key]; number++ {
+		at.name = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
+		at.key = fmt.Sprint(at.name, " ", at.folder, " ", i.onDemand) + settings
+	}
+	return at
+}
+
+// storage returns the storage of this process; nil: there is none.
+func (at *statePlace) storage() store.Storage {
+	if at.folder == "" {
+		return nil
+	}
+	return &certmagic.FileStorage{Path: at.folder}
+}
+
+// fileName returns the name of the site in its storage.
+func (at *statePlace) fileName() string {
+	return fmt.Sprintf("%s-%016x", at.host, xxhash.Sum64String(at.name))
+}
+
+// prefix returns that of the site's records.
+func (at *statePlace) prefix() string { return "sites/" + at.fileName() }
+
+// keepAlone keeps the records of a new state for this process alone. formers are what the site may have been before; nil:
+// they are not looked for.
+func (st *siteState) keepAlone(a *App, at statePlace, formers *[]*siteState) {
+	st.published.Store(new(publication))
+	if !st.onDemand {
+		st.formers.Store(formers)
+	}
+	st.records = persist.NewSite(at.storage(), st.prefix)
+	st.records.Now = a.now
+	st.queued = persist.NewFile(at.storage(), "announcements/"+at.fileName()+".json")
+}
+
+// share keeps the records of a new state in the storage that processes share, in a group of those with the same settings.
+func (st *siteState) share(a *App, i *identity, at statePlace, group string, before sharedBefore) {
+	st.published.Store(&publication{snapshot: before.published, names: before.published, sections: before.sections})
+	o := fleet.MemberOptions{
+		Site:     fmt.Sprintf("%s-%016x", at.host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
+		Group:    group,
+		Host:     hostname(),
+		Interval: i.handler.settings.interval,
+		Copies:   before.copies,
+		Before:   at.storage(),
+		Prefix:   st.prefix,
+		Now:      a.now,
+	}
+	if at.folder != "" {
+		o.Copies = &certmagic.FileStorage{Path: filepath.Join(at.folder, "copies", group)}
+	}
+	st.fleet = fleet.NewMember(o)
+	st.records = persist.NewSite(st.fleet, st.prefix)
+	st.records.Now = a.now
+	st.queued = st.fleet.QueueFile()
+	st.queue.Store(before.queue)
+	st.shared = a.sharing.key()
 }
 
 // sharedBefore is what the configuration before has of a site that it shared by other settings, or in another storage.
