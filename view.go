@@ -37,7 +37,7 @@ const (
 
 // viewer takes the views that a process of a fleet has of a site: see [fleet.Member.Look].
 type viewer struct {
-	turn  wait.Slots // of one view at a time
+	slot  wait.Slots // for one view at a time
 	last  string     // the view taken last
 	at    time.Time  // when it was told to the others
 	files siteFiles  // where they are,
@@ -47,7 +47,7 @@ type viewer struct {
 	reading atomic.Bool // a disk is read for a view, which may have been given up
 }
 
-func newViewer() *viewer { return &viewer{turn: wait.NewSlots(1)} }
+func newViewer() *viewer { return &viewer{slot: wait.NewSlots(1)} }
 
 // frontView is what an application's front page looked like.
 type frontView struct {
@@ -60,10 +60,10 @@ type frontView struct {
 // is to begin, for which only a view counts that has changed. It returns for how long the disk or application was used.
 func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) (took time.Duration) {
 	v := s.viewer
-	if !v.turn.Take(ctx) {
+	if !v.slot.Take(ctx) {
 		return 0
 	}
-	defer v.turn.Release()
+	defer v.slot.Release()
 	begun := s.app.now()
 	view := s.view(ctx, every)
 	now := s.app.now()

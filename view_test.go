@@ -278,9 +278,9 @@ func TestLookSlowStorage(t *testing.T) {
 		interval := s.handler.settings.interval
 		for range 20 {
 			time.Sleep(interval)
-			s.viewer.turn.Take(t.Context())
+			s.viewer.slot.Take(t.Context())
 			last := time.Since(s.viewer.at)
-			s.viewer.turn.Release()
+			s.viewer.slot.Release()
 			if last > 3*interval {
 				t.Errorf("the last look was %s ago, want one every %s", last, 2*interval)
 			}

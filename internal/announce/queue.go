@@ -16,7 +16,7 @@ import (
 // Queue is what is to be announced of one site, and what came of it. It is safe for concurrent use.
 type Queue struct {
 	changed chan struct{} // of size 1: Update was called
-	turn    wait.Slots    // for one runner at a time
+	slot    wait.Slots    // for one runner at a time
 	mu      sync.Mutex    // guards the rest
 	config  Config
 	state   state
@@ -51,7 +51,7 @@ type target struct {
 // New returns a site's queue as [Queue.Encode] stored it; nil: a new one. With an error, it is a new one, too: what was
 // stored is damaged.
 func New(stored []byte, c Config) (q *Queue, err error) {
-	q = &Queue{changed: make(chan struct{}, 1), turn: wait.NewSlots(1)}
+	q = &Queue{changed: make(chan struct{}, 1), slot: wait.NewSlots(1)}
 	if stored != nil {
 		err = json.Unmarshal(stored, &q.state)
 	}

@@ -137,10 +137,10 @@ type Runner struct {
 
 // Run sends what is due until ctx ends or the runner is paused. Around a reload, it waits until another runner has left.
 func (q *Queue) Run(ctx context.Context, r *Runner) {
-	if r.Paused() || !q.turn.Take(ctx) {
+	if r.Paused() || !q.slot.Take(ctx) {
 		return
 	}
-	defer q.turn.Release()
+	defer q.slot.Release()
 	q.configure(r.Config)
 	for ctx.Err() == nil && !r.Paused() {
 		pause := q.send(ctx, r)

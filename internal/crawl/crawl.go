@@ -109,7 +109,7 @@ type Crawler struct {
 	soft404s      memory[soft404] // by path
 	proper404s    memory[int]     // paths that do not exist and were no soft 404s, by soft404Group
 	soft404Name   string          // last part of the paths that cannot exist
-	turns         turns
+	precedence    precedence
 	rest          rest // of the site's own upstream; under the Limiter's mu
 	signals       signals
 	frontHash     uint64 // of the front page's last response
@@ -340,8 +340,8 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 		if wait.Err() != nil || r.stopped.Load() {
 			return nil
 		}
-		// Nothing else is due: it is the turn of the pages that had to wait.
-		if !r.c.turns.next() {
+		// Nothing else is due: now come the pages that had to wait.
+		if !r.c.precedence.next() {
 			return nil
 		}
 	}

@@ -83,7 +83,7 @@ func (r *Run) dueOf(records []store.Record, upstream *queue) (due []*store.Recor
 			r.left = true
 			continue
 		}
-		if !r.c.turns.take(r.comesLast(rec)) {
+		if !r.c.precedence.admits(r.comesLast(rec)) {
 			continue
 		}
 		if proxied {

@@ -164,11 +164,11 @@ func soft404Group(path string) string {
 	return first + "?" + parameter
 }
 
-// turns are whose turn it is. Some pages wait until nothing else is due: those for which comesLast says so.
-type turns struct {
+// precedence is which pages come first. Some wait until nothing else is due: those for which comesLast says so.
+type precedence struct {
 	fresh    frontier.Turns // of the pages that were never fetched
 	wait     bool           // pages wait that come last
-	comeLast bool           // it is their turn, too
+	comeLast bool           // these are fetched now, too
 }
 
 // comesLast reports whether a page is fetched only once nothing else is due.
@@ -184,18 +184,18 @@ func (r *Run) comesLast(rec *store.Record) bool {
 	return !r.p.Counts(rec)
 }
 
-// take takes the turn of a page; false: it is not its turn.
-func (t *turns) take(comesLast bool) bool {
-	if comesLast && !t.comeLast {
-		t.wait = true
+// admits reports whether a page is fetched now, and notes that one waits.
+func (p *precedence) admits(comesLast bool) bool {
+	if comesLast && !p.comeLast {
+		p.wait = true
 		return false
 	}
 	return true
 }
 
-// next begins the next turn, once nothing else is due; false: nothing waits for it.
-func (t *turns) next() bool {
-	t.comeLast = t.wait
-	t.wait = false
-	return t.comeLast
+// next lets those come that wait, once nothing else is due; false: none does.
+func (p *precedence) next() bool {
+	p.comeLast = p.wait
+	p.wait = false
+	return p.comeLast
 }

@@ -45,7 +45,7 @@ type queue struct {
 func (r *Run) newQueue() *queue {
 	size := int(min(queueTime*r.c.o.Limiter.rate, maxQueue))
 	size = max(size, minQueue)
-	return &queue{size: size, known: make(map[class][]*job), fresh: r.c.turns.fresh.Pass(size)}
+	return &queue{size: size, known: make(map[class][]*job), fresh: r.c.precedence.fresh.Pass(size)}
 }
 
 // add adds a page that is due.
