@@ -68,7 +68,11 @@ var tried = map[string]string{
 	"go test -short ./...":                                            ".ci/run",
 	"go test -race ./...":                                             ".ci/run",
 	"GOARCH=386 CGO_ENABLED=0 go test . ./internal/...":               ".ci/run",
-	".ci/run": "itself",
+	".ci/run":      "itself",
+	".ci/layers":   ".ci/run",
+	"gofmt -l .":   ".ci/run",
+	"go vet ./...": ".ci/run",
+	"go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...": ".ci/run",
 }
 
 // TestDocs loads every configuration that the documentation shows, and runs every command.
