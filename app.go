@@ -71,8 +71,8 @@ var (
 //
 //	{"apps": {"sitemap": {"storage": {"module": "file_system", "root": "/mnt/sitemap"}}}}
 type App struct {
-	// The folder in which the records of pages are kept between restarts, or `off`. Global
-	// placeholders are replaced. Default: `sitemap` in Caddy's data directory.
+	// The folder in which the records of pages are kept between restarts, or `off` to keep them in
+	// memory. Global placeholders are replaced. Default: the folder `sitemap` in Caddy's data directory.
 	State string `json:"state,omitempty"`
 
 	// Where the records, documents and announcements of sites are kept: `"local"` for the state folder, `"caddy"` for
@@ -82,13 +82,13 @@ type App struct {
 	StorageRaw json.RawMessage `json:"storage,omitempty" caddy:"namespace=caddy.storage inline_key=module"`
 
 	// With shared records: how long a process that has nothing to serve, neither from the storage nor from copies of its own,
-	// waits for a storage that does not respond. Until then, it responds with 503, as what it could list by itself is a
-	// fragment of what the others list; then it begins as if it were alone. Default: 10m.
+	// waits for a storage that does not respond, at least `1s`. Until then, it responds with 503, as what it could list by
+	// itself is a fragment of what the others list; then it begins as if it were alone. Default: `10m`.
 	FleetPatience caddy.Duration `json:"fleet_patience,omitempty"`
 
-	// How many hosts that only visitors named are remembered, 1 to 1000: those that are requested most and list pages.
-	// After a restart, their sites are refreshed as if they were requested. Only names are kept, in the state folder.
-	// Default: none.
+	// How many hosts that only visitors named, such as those of a wildcard, are remembered, 1 to 1000: those that are
+	// requested most and list pages. After a restart, their sites are refreshed as if they were requested. Only names are
+	// kept, in the state folder. Default: none.
 	RememberHosts int `json:"remember_hosts,omitempty"`
 
 	ctx    caddy.Context

@@ -97,7 +97,8 @@ type Handler struct {
 	BaseURL string `json:"base_url,omitempty"`
 
 	// The time between the starts of two refreshes, at least `1s`. Refreshes of a site never
-	// overlap. Default: `1m`, or 20 times the duration of the last refresh if that is longer.
+	// overlap. Default: `1m`, or 20 times the duration of the last refresh if that is longer; once
+	// an hour for a site of files alone while the kernel tells of their changes.
 	RefreshInterval caddy.Duration `json:"refresh_interval,omitempty"`
 
 	// The maximum number of pages in a shard, 1 to 50000. Shards differ in size, so that adding a page changes
@@ -113,7 +114,8 @@ type Handler struct {
 	RobotsTxt *bool `json:"robots_txt,omitempty"`
 
 	// Whether an Atom feed of the 500 pages that changed last is served beside the sitemap, at its path with `.atom` in
-	// place of `.xml`, with their titles and descriptions. robots.txt names it, too. It needs dates: `lastmod` must not be `off`. Default: false.
+	// place of `.xml`, with their titles and descriptions. `/robots.txt` names it, too. It needs dates: `lastmod` must
+	// not be `off`. Default: false.
 	Feed bool `json:"feed,omitempty"`
 
 	// Whether pages for people are served at the path of the sitemap with `.html` in place of `.xml`: all that is
@@ -121,12 +123,13 @@ type Handler struct {
 	HTML bool `json:"html,omitempty"`
 
 	// Whether a news sitemap is served beside the sitemap, and of which publication. Its path is that of the sitemap with
-	// `-news.xml` in place of `.xml`; robots.txt names it, too. Default: there is none.
+	// `-news.xml` in place of `.xml`; `/robots.txt` names it, too. It needs fetched pages, and
+	// the schema `0.9`. Default: none.
 	News *News `json:"news,omitempty"`
 
 	// Whether an [llms.txt] for language models is served in the site's folder, unless the site has one itself: the title and
 	// description of the front page, and the 500 pages to which most others link, by folder, with their titles and
-	// descriptions. It needs fetched pages: crawl must not be off. Default: false.
+	// descriptions. It needs fetched pages. Default: false.
 	//
 	// [llms.txt]: https://llmstxt.org
 	LLMs bool `json:"llms,omitempty"`
@@ -139,8 +142,8 @@ type Handler struct {
 	// some in-house search engines still read. Default: `0.9`.
 	Schema string `json:"schema,omitempty"`
 
-	// Path patterns of pages that are not listed: `/drafts` is one page, `/drafts/*` all below it. A pattern that matches
-	// no page of a complete refresh is logged as a warning. Default: none.
+	// Path patterns of pages that are not listed: `/drafts` is one page, `/drafts/*` all pages below it. A pattern that
+	// matches no page of a complete refresh is logged as a warning. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
 
 	// The `changefreq` and `priority` of pages by path pattern. The first rule that matches a page
@@ -155,22 +158,23 @@ type Handler struct {
 	Crawl *Crawl `json:"crawl,omitempty"`
 
 	// The source of `lastmod`: `auto` is what pages declare and when their texts changed; `mtime` is what the sources
-	// say, such as the modification times of files; `off` is none. Default: `auto`.
+	// have, such as the modification times of files; `off` is none. Default: `auto`.
 	LastMod string `json:"lastmod,omitempty"`
 
-	// A page whose canonical is another one: `respect` leaves it out, `ignore` lists it. Default: `respect`.
+	// What to do with a page that names another one as its canonical: `respect` leaves it out, `ignore` lists it.
+	// Default: `respect`.
 	Canonical string `json:"canonical,omitempty"`
 
 	// What to do with pages without incoming links: `list` or `omit` them. The log names the first
 	// of them in both cases. Default: `list`.
 	Orphans string `json:"orphans,omitempty"`
 
-	// What else is listed with a page: `alternates`, its versions in other languages that link back to it, and `images`, the
-	// images on it.
-	// An image of the site itself is listed only while it returns 200. Default: none.
+	// What else is listed with a page: `alternates`, its versions in other languages that link back to it, and `images`,
+	// the images on it. An image of the site itself is listed only while it returns 200. Default: none.
 	Extensions []string `json:"extensions,omitempty"`
 
-	// Whether and how search engines are told which pages changed. Default: they are not.
+	// Whether and how search engines are told which pages changed, by IndexNow. An empty object turns it on. It needs
+	// fetched pages. Default: they are not told.
 	IndexNow *IndexNow `json:"indexnow,omitempty"`
 
 	// URLs that are requested when the sitemap has changed, at most once an hour, for search engines that take the
@@ -262,8 +266,10 @@ type Rule struct {
 //
 //	{"handler": "sitemap", "crawl": {"rate": 5, "concurrency": 2, "disallow": ["logout", "/internal/*"]}}
 type Crawl struct {
-	// Whether no page is requested. All pages that the sources name are listed then, with the
-	// dates of the sources, and the other settings of the crawl must not be set. Default: false.
+	// Whether no page is requested. All pages that the sources name are listed then, with the dates of the sources. The
+	// other settings of the crawl must not be set, nor what needs fetched pages: `lastmod` `auto`, `canonical` `respect`,
+	// `orphans` `omit`, `extensions`, `news`, `llms`, `indexnow`, and the sources `links`, `access_log` and `traffic`.
+	// Default: false.
 	Off bool `json:"off,omitempty"`
 
 	// The maximum number of requests to upstreams per second, from 1/3600, one an hour, to 1000, besides those of first

@@ -30,8 +30,8 @@ const maxPublication = 255
 //
 // [news sitemap]: https://developers.google.com/search/docs/crawling-indexing/sitemaps/news-sitemap
 type News struct {
-	// The name of the publication, as it appears on its articles in Google News, at most 255 bytes. Placeholders are not
-	// replaced.
+	// The name of the publication, as it appears on its articles in Google News, at most 255 bytes. Required. Placeholders
+	// are not replaced.
 	Publication string `json:"publication,omitempty"`
 
 	// Path patterns of the pages that may be news. Those of them that declare no date of publication are counted.

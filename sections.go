@@ -30,9 +30,9 @@ import (
 //		{"name": "docs", "match": ["/docs/*", "/manual/*"]}
 //	]}
 type Section struct {
-	// The name of the section, by which its sitemap is called: `blog` is `/sitemap-blog.xml`. It has up to 32
-	// lowercase letters, digits and dashes, and begins and ends with a letter or digit. What is behind its last dash is
-	// not twelve hexadecimal digits, as in names of shards.
+	// The name of the section, by which its sitemap is called: `blog` is `/sitemap-blog.xml`. Required. It has up to 32
+	// lowercase letters, digits and dashes, and begins and ends with a letter or digit. It must not end in a dash and
+	// twelve hexadecimal digits, as names of shards do, nor be twelve hexadecimal digits.
 	Name string `json:"name,omitempty"`
 
 	// Path patterns of its pages, at least one.

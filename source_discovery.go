@@ -98,11 +98,12 @@ type Discovery struct {
 	// Path patterns of pages that need a visit to be listed, but no link. Not for the source `links`. Default: none.
 	Unlinked []string `json:"unlinked,omitempty"`
 
-	// How long a page is remembered that nobody visits and nothing links to, at least `1h`. Default: `90d`.
+	// How long a page is remembered after its last visit or link, at least `1h`. Default: `90d`.
 	Expire caddy.Duration `json:"expire,omitempty"`
 
 	// The maximum number of paths that are remembered, 1 to 10000000. New ones replace visited paths that were
-	// seen earlier, or are dropped and counted. Default: 1000000.
+	// seen earlier, or pages of the largest folder that were not requested yet. Else they are dropped, and counted.
+	// Default: 1000000.
 	MaxPaths int `json:"max_paths,omitempty"`
 }
 
