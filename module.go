@@ -102,7 +102,7 @@ type Handler struct {
 	RefreshInterval caddy.Duration `json:"refresh_interval,omitempty"`
 
 	// The maximum number of pages in a shard, 1 to 50000. Shards differ in size, so that adding a page changes
-	// one of them: they have two fifths as many pages on average. Default: 50000.
+	// one or two of them: they have two fifths as many pages on average. Default: 50000.
 	ShardURLs int `json:"shard_urls,omitempty"`
 
 	// The maximum number of pages in all, 1 to 1000000000, and at most 50000 times `shard_urls`. The last ones
