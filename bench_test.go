@@ -56,7 +56,7 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	h.setListener(h.listener)
 	h.ctx = emptyContext(t)
 	h.limiter = crawl.NewLimiter(maxCrawlRate, 1)
-	h.sources = []input{guest{b}}
+	h.sources = []input{guest{b, b}}
 	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {server: h.server, routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return h.ServeHTTP(w, r, b.pages)
 	})}}

@@ -339,7 +339,7 @@ func TestNamesAfterLoss(t *testing.T) {
 // TestUnreadFromTheStart: a source that could never be read holds nothing back.
 func TestUnreadFromTheStart(t *testing.T) {
 	b := newBench(t, nil)
-	b.handler.sources = []input{guest{b}, sourceFunc(func(func(page.Page) error) error { return fs.ErrPermission })}
+	b.handler.sources = []input{guest{b, b}, sourceFunc(func(func(page.Page) error) error { return fs.ErrPermission })}
 	s := b.site("named.example")
 	for range 3 {
 		b.wantPages(s, 1)

@@ -2,6 +2,11 @@ package sitemap
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -135,5 +140,61 @@ func TestHint(t *testing.T) {
 	p := page.Page{Path: "/b", Priority: own}
 	if b.handler.settings.hint(&p); p.Priority != own {
 		t.Errorf("got the priority %s, the source's is %s", p.Priority, own)
+	}
+}
+
+// TestModulesScannable: caddyserver.com finds the modules by reading the code, and refuses a package in which a type has
+// a method CaddyModule and is not registered, or where that returns anything but a literal with a literal ID.
+func TestModulesScannable(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered := make(map[string]bool)
+	var methods []*ast.FuncDecl
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if called := types.ExprString(n.Fun); called == "caddy.RegisterModule" {
+					argument := types.ExprString(n.Args[0])
+					registered[strings.NewReplacer("new(", "", ")", "", "{}", "").Replace(argument)] = true
+				}
+			case *ast.FuncDecl:
+				if n.Recv != nil && n.Name.Name == "CaddyModule" {
+					methods = append(methods, n)
+				}
+			}
+			return true
+		})
+	}
+	if len(methods) != 8 {
+		t.Errorf("got %d modules, want 8", len(methods))
+	}
+	for _, method := range methods {
+		receiver := strings.TrimPrefix(types.ExprString(method.Recv.List[0].Type), "*")
+		if !registered[receiver] {
+			t.Errorf("%s has a method CaddyModule, and is not registered", receiver)
+		}
+		result, isReturn := method.Body.List[0].(*ast.ReturnStmt)
+		if !isReturn {
+			t.Errorf("CaddyModule of %s does more than return", receiver)
+			continue
+		}
+		info, isLiteral := result.Results[0].(*ast.CompositeLit)
+		if !isLiteral {
+			t.Errorf("CaddyModule of %s returns %s, no literal", receiver, types.ExprString(result.Results[0]))
+			continue
+		}
+		if _, isLiteral := info.Elts[0].(*ast.KeyValueExpr).Value.(*ast.BasicLit); !isLiteral {
+			t.Errorf("the ID of %s is no literal", receiver)
+		}
 	}
 }

@@ -83,23 +83,25 @@ func inputOf(module any) (input, error) {
 	case input:
 		return source, nil
 	case Source:
-		return guest{source}, nil
+		return guest{module.(caddy.Module), source}, nil
 	}
 	return nil, fmt.Errorf("%s does not implement sitemap.Source", caddy.GetModuleID(module))
 }
 
-// guest is a source of another module.
-type guest struct{ Source }
-
-func (g guest) CaddyModule() caddy.ModuleInfo { return g.Source.(caddy.Module).CaddyModule() }
+// guest is a source of another module, which is embedded for its name: caddyserver.com, which reads the code, would take
+// a method CaddyModule of this type for a module that is not registered, and refuse the package.
+type guest struct {
+	caddy.Module
+	source Source
+}
 
 func (g guest) sorted() bool {
-	sorted, ok := g.Source.(SortedSource)
+	sorted, ok := g.source.(SortedSource)
 	return ok && sorted.Sorted()
 }
 
 func (g guest) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
-	return g.Pages(ctx, r, func(p Page) error {
+	return g.source.Pages(ctx, r, func(p Page) error {
 		candidate, malformed := p.candidate(r.Now.Unix())
 		if malformed != "" {
 			r.LeaveOut("malformed "+malformed, 1)
