@@ -43,29 +43,44 @@ func (c *checker) get(client *http.Client, at, accept string) (*http.Response, e
 // location checks a URL that the user names: a site, whose robots.txt says where its sitemaps are; a robots.txt;
 // or a document.
 func (c *checker) location(name string) {
+	base, _, err := parseURL(name)
+	if err != nil {
+		c.unchecked(place{file: name}, "document-unreachable", err)
+		return
+	}
 	u, err := url.Parse(name)
-	base, _, wrong := parseURL(name)
-	if err = cmp.Or(wrong, err); err != nil {
+	if err != nil {
 		c.unchecked(place{file: name}, "document-unreachable", err)
 		return
 	}
 	u.Fragment = ""
 	c.trust(u)
-	robots := place{file: base + "/robots.txt"}
 	isSite := u.RawQuery == "" && (u.Path == "" || strings.HasSuffix(u.Path, "/"))
 	if !isSite && u.Path != "/robots.txt" {
 		c.fetch(place{url: u.String()}, false)
 		return
 	}
-	s := c.server(base)
-	if s.closed != nil {
-		c.unchecked(robots, "robots-unreachable", s.closed)
-	} else if s.status != http.StatusOK && !isSite {
-		c.report(robots, Error, "robots-status", "returns status %d", s.status)
-	}
-	if (s.status != http.StatusOK || !c.robots(robots.file, strings.NewReader(s.robots), "")) && isSite {
+	namesSitemap := c.siteRobots(base, isSite)
+	if isSite && !namesSitemap {
+		// The place that the protocol recommends (https://www.sitemaps.org/protocol.html#location).
 		c.fetch(place{url: u.JoinPath("sitemap.xml").String()}, false)
 	}
+}
+
+// siteRobots checks the robots.txt of a site and the documents that it names, and reports whether there are any.
+// A site needs none; where the user has named it, it is missing.
+func (c *checker) siteRobots(base string, isOptional bool) bool {
+	at := place{file: base + "/robots.txt"}
+	s := c.server(base)
+	if s.closed != nil {
+		c.unchecked(at, "robots-unreachable", s.closed)
+	} else if s.status != http.StatusOK && !isOptional {
+		c.report(at, Error, "robots-status", "returns status %d", s.status)
+	}
+	if s.status != http.StatusOK {
+		return false
+	}
+	return c.robots(at.file, strings.NewReader(s.robots), "")
 }
 
 // robots checks the Sitemap lines of a robots.txt and the documents that they name, and reports whether there are any.
@@ -114,23 +129,35 @@ func (c *checker) fetch(at place, listed bool) *result {
 	}
 	d := c.document(at.url, final, res.Body, "", listed)
 	at.file = at.url
-	if !res.Uncompressed { // what arrived was not compressed for the transfer, either
+	// The transport has decompressed what was compressed for the transfer: of that, the file's own bytes are not known.
+	if !res.Uncompressed {
 		c.checkPacked(at, res.Request.URL.Path, d)
 	}
-	media, _, _ := strings.Cut(strings.ToLower(res.Header.Get("Content-Type")), ";")
+	c.checkMedia(at, res.Header.Get("Content-Type"), d)
+	return d
+}
+
+// checkMedia checks as what a document is sent.
+func (c *checker) checkMedia(at place, contentType string, d *result) {
+	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	isXML := d.kind == urlSet || d.kind == index
+	isSentAsXML := strings.HasSuffix(media, "xml") || strings.HasSuffix(media, "gzip")
 	if d.kind != "" && htmlmeta.IsHTML(media) {
 		c.report(at, Error, "content-type", "is sent as %s", media)
-	} else if (d.kind == urlSet || d.kind == index) && !strings.HasSuffix(media, "xml") && !strings.HasSuffix(media, "gzip") {
-		c.report(at, Warning, "content-type", "is XML sent as '%s': some crawlers read only application/xml or text/xml", media)
+	} else if isXML && !isSentAsXML {
+		c.report(at, Warning, "content-type",
+			"is XML sent as '%s': some crawlers read only application/xml or text/xml", media)
 	}
-	return d
 }
 
 // draw draws some of the pages that it is given, each as likely as any other. Equal documents give an equal sample.
 func (c *checker) draw(at place) {
 	if len(c.drawn) < c.Sample {
 		c.drawn = append(c.drawn, at)
-	} else if i := c.random.IntN(c.summary.URLs); i < c.Sample {
+		return
+	}
+	// Reservoir sampling: how many pages come is not known (https://en.wikipedia.org/wiki/Reservoir_sampling).
+	if i := c.random.IntN(c.summary.URLs); i < c.Sample {
 		c.drawn[i] = at
 	}
 }
@@ -151,22 +178,27 @@ func (c *checker) server(base string) *server {
 	s := new(server)
 	c.servers[base] = s
 	res, err := c.get(c.follow, base+"/robots.txt", acceptAny)
-	var body []byte
-	if err == nil {
-		defer res.Body.Close()
-		body, err = io.ReadAll(io.LimitReader(res.Body, robotstxt.MaxBody))
-	}
 	if err != nil {
 		s.closed = fmt.Errorf("cannot read robots.txt: %w", err)
 		return s
 	}
-	s.status, s.robots = res.StatusCode, string(body)
-	switch {
-	case robotstxt.Closes(s.status):
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, robotstxt.MaxBody))
+	if err != nil {
+		s.closed = fmt.Errorf("cannot read robots.txt: %w", err)
+		return s
+	}
+	s.status = res.StatusCode
+	s.robots = string(body)
+	if robotstxt.Closes(s.status) {
 		s.closed = fmt.Errorf("robots.txt returns status %d, so crawlers request no page of the site", s.status)
-	case s.status == http.StatusOK && !robotstxt.IsHTML(res.Header.Get("Content-Type"), body):
+		return s
+	}
+	hasRules := s.status == http.StatusOK && !robotstxt.IsHTML(res.Header.Get("Content-Type"), body)
+	if hasRules {
 		token, _, _ := strings.Cut(c.UserAgent, " ")
-		s.own, s.google = robotstxt.ReadRules(body, token), robotstxt.ReadRules(body, "Googlebot")
+		s.own = robotstxt.ReadRules(body, token)
+		s.google = robotstxt.ReadRules(body, "Googlebot")
 	}
 	return s
 }
@@ -179,15 +211,19 @@ func (c *checker) getPage(at string, base string, path string) (res *http.Respon
 	s := c.server(base)
 	if s.closed != nil {
 		return nil, "", s.closed
-	} else if !s.own.Allows(path) {
+	}
+	if !s.own.Allows(path) {
 		return nil, "", errDisallowed
-	} else if err := c.turns.Wait(c.ctx); err != nil {
+	}
+	if err := c.turns.Wait(c.ctx); err != nil {
 		return nil, "", err
 	}
-	if res, err = c.get(c.single, at, htmlmeta.AcceptPage); err != nil {
+	res, err = c.get(c.single, at, htmlmeta.AcceptPage)
+	if err != nil {
 		return nil, "", err
 	}
-	if c.summary.Fetched++; res.StatusCode == http.StatusOK {
+	c.summary.Fetched++
+	if res.StatusCode == http.StatusOK {
 		return res, "", nil
 	}
 	_ = res.Body.Close()
@@ -195,6 +231,7 @@ func (c *checker) getPage(at string, base string, path string) (res *http.Respon
 	if to, err := res.Location(); err == nil {
 		answer = fmt.Sprintf("redirects (%d) to %s", res.StatusCode, to)
 	}
+	// Both ask for fewer requests (RFC 6585, section 4; RFC 9110, section 15.6.4).
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
 		s.closed = fmt.Errorf("%s %s, so no more requests are sent to its server", at, answer)
 	}
@@ -208,8 +245,9 @@ func (c *checker) fetchPages() {
 		if !c.server(base).google.Allows(path) {
 			c.report(at, Warning, "page-disallowed", "robots.txt disallows the page for Googlebot")
 		}
-		switch res, answer, err := c.getPage(at.url, base, path); {
-		case err == errDisallowed:
+		res, answer, err := c.getPage(at.url, base, path)
+		switch {
+		case err == errDisallowed: // for this check: what keeps Googlebot out is reported above
 		case err != nil:
 			c.unchecked(at, "page-unreachable", err)
 		case answer != "" && res.StatusCode/100 == 3:
@@ -240,18 +278,28 @@ func (c *checker) page(at place, body io.Reader, p htmlmeta.Page) {
 	if meta.Refresh != "" {
 		c.report(at, Error, "page-refresh", "the page refreshes to %s", meta.Refresh)
 	}
-	if meta.Canonical == "" {
+	if meta.Canonical != "" {
+		c.checkCanonical(at, meta.Canonical)
+	}
+}
+
+// checkCanonical reports a listed page that names another one as its canonical. Where that does not return 200, search
+// engines disregard the canonical, so it is only a warning.
+func (c *checker) checkCanonical(at place, canonical string) {
+	const (
+		code    = "page-canonical"
+		message = "the page's canonical %s %s"
+	)
+	base, path, _ := parseURL(canonical)
+	res, answer, err := c.getPage(canonical, base, path)
+	if err != nil {
+		c.report(at, Warning, code, message, canonical, "was not fetched: "+err.Error())
 		return
 	}
-	// Where the other page does not return 200, search engines disregard the canonical.
-	const code, of = "page-canonical", "the page's canonical %s %s"
-	base, path, _ := parseURL(meta.Canonical)
-	if res, answer, err := c.getPage(meta.Canonical, base, path); err != nil {
-		c.report(at, Warning, code, of, meta.Canonical, "was not fetched: "+err.Error())
-	} else if answer != "" {
-		c.report(at, Warning, code, of, meta.Canonical, answer)
-	} else {
-		c.report(at, Error, code, of, meta.Canonical, "returns status 200: list that one")
-		_ = res.Body.Close()
+	if answer != "" {
+		c.report(at, Warning, code, message, canonical, answer)
+		return
 	}
+	_ = res.Body.Close()
+	c.report(at, Error, code, message, canonical, "returns status 200: list that one")
 }

@@ -108,21 +108,28 @@ func Check(ctx context.Context, o Options, targets ...string) Summary {
 
 func newChecker(ctx context.Context, o Options) *checker {
 	c := &checker{
-		Options: o, ctx: ctx, now: time.Now(), summary: Summary{Codes: make(map[string]int)}, reported: make(map[[2]string]int),
-		done: make(map[string]*result), seed: maphash.MakeSeed(), seen: make(map[uint64]int), random: rand.New(rand.NewPCG(1, 2)),
-		trusted: make(map[string]bool), servers: make(map[string]*server), turns: rate.NewLimiter(rate.Limit(o.Rate), 1),
+		Options:  o,
+		ctx:      ctx,
+		now:      time.Now(),
+		summary:  Summary{Codes: make(map[string]int)},
+		reported: make(map[[2]string]int),
+		done:     make(map[string]*result),
+		seed:     maphash.MakeSeed(),
+		seen:     make(map[uint64]int),
+		random:   rand.New(rand.NewPCG(1, 2)), // the same each time: see draw
+		trusted:  make(map[string]bool),
+		servers:  make(map[string]*server),
+		turns:    rate.NewLimiter(rate.Limit(o.Rate), 1),
 	}
-	// Documents of strangers name hosts, so private and special addresses are for trusted hosts only, and no proxy is between.
-	guarded := &net.Dialer{Control: ssrf.New(ssrf.WithAnyPort()).Safe}
-	t := &http.Transport{MaxResponseHeaderBytes: 64 << 10, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if c.trusted[addr] {
-			return new(net.Dialer).DialContext(ctx, network, addr)
-		}
-		return guarded.DialContext(ctx, network, addr)
-	}}
+	t := &http.Transport{
+		MaxResponseHeaderBytes: 64 << 10,
+		DialContext:            c.dial,
+	}
 	if c.Insecure {
 		t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	}
+	// Only the proxy that the user names is used, none of the environment: behind one, dial would see its address
+	// instead of those that documents name.
 	if c.Proxy != nil {
 		c.trust(c.Proxy)
 		t.Proxy = http.ProxyURL(c.Proxy)
@@ -131,8 +138,24 @@ func newChecker(ctx context.Context, o Options) *checker {
 		c.trust(base)
 	}
 	c.follow = &http.Client{Transport: t, Timeout: c.Timeout}
-	c.single = &http.Client{Transport: t, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.single = &http.Client{
+		Transport:     t,
+		Timeout:       c.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return c
+}
+
+// guarded refuses private and special addresses, by the registries of the IANA.
+var guarded = &net.Dialer{Control: ssrf.New(ssrf.WithAnyPort()).Safe}
+
+// dial connects to a host. Documents of strangers name hosts, so private and special addresses are for hosts only that
+// the user names.
+func (c *checker) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c.trusted[addr] {
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	return guarded.DialContext(ctx, network, addr)
 }
 
 // place is what a finding is about: where something stands, and its URL.
@@ -144,6 +167,7 @@ type place struct {
 
 // report counts a finding, and passes it on unless there were too many of its code and file.
 func (c *checker) report(at place, s Severity, code, format string, args ...any) {
+	// What fails once the check is cancelled says nothing about the documents.
 	if c.ctx.Err() != nil {
 		return
 	}
@@ -155,13 +179,28 @@ func (c *checker) report(at place, s Severity, code, format string, args ...any)
 	}
 	of := [2]string{at.file, code}
 	c.reported[of]++
-	switch n := c.reported[of]; {
-	case n <= maxPerCode || c.All:
-		c.Report(Finding{s, at.file, at.line, code, fmt.Sprintf("%.2048s", fmt.Sprintf(format, args...)), fmt.Sprintf("%.2048s", at.url)})
-	case n == maxPerCode+1:
-		c.Report(Finding{s, at.file, 0, code, "there are more of these: use --all to see them", ""})
+	n := c.reported[of]
+	if n <= maxPerCode || c.All {
+		c.Report(Finding{
+			Severity: s,
+			File:     at.file,
+			Line:     at.line,
+			Code:     code,
+			Message:  clip(fmt.Sprintf(format, args...)),
+			URL:      clip(at.url),
+		})
+	} else if n == maxPerCode+1 {
+		c.Report(Finding{
+			Severity: s,
+			File:     at.file,
+			Code:     code,
+			Message:  "there are more of these: use --all to see them",
+		})
 	}
 }
+
+// clip bounds what a document can make a finding say.
+func clip(text string) string { return fmt.Sprintf("%.2048s", text) }
 
 // unchecked reports what could not be read or fetched.
 func (c *checker) unchecked(at place, code string, err error) {
@@ -169,24 +208,31 @@ func (c *checker) unchecked(at place, code string, err error) {
 	c.report(at, Error, code, "%v", err)
 }
 
+// target checks what the user names: see [Check].
 func (c *checker) target(name string) {
-	scheme, _, isURL := strings.Cut(name, "://")
-	info, err := os.Stat(name)
-	switch {
-	case name == "-":
+	if name == "-" {
 		c.document(name, c.urlOf("sitemap.xml"), c.Stdin, ".", false)
-	case isURL && !strings.ContainsAny(scheme, `/\`):
+		return
+	}
+	scheme, _, hasScheme := strings.Cut(name, "://")
+	isURL := hasScheme && !strings.ContainsAny(scheme, `/\`) // a path may have :// in it, too
+	if isURL {
 		c.location(name)
-	case err != nil:
+		return
+	}
+	info, err := os.Stat(name)
+	if err != nil {
 		if at := missingScheme(name); at != "" {
 			err = fmt.Errorf("%w; for a site, write %s", err, at)
 		}
 		c.unchecked(place{file: name}, "document-unread", err)
-	case info.IsDir():
-		c.folder(name)
-	default:
-		c.openFile(name, c.urlOf(filepath.Base(name)), filepath.Dir(name), false)
+		return
 	}
+	if info.IsDir() {
+		c.folder(name)
+		return
+	}
+	c.openFile(name, c.urlOf(filepath.Base(name)), filepath.Dir(name), false)
 }
 
 var documentName = regexp.MustCompile(`(?i)\.(xml|txt|gz|html?|json)$`)
@@ -257,6 +303,7 @@ func (c *checker) open(name string) (*os.File, error) {
 		err  error
 	}
 	opened := make(chan opening)
+	// Nothing can end this call of Open but a writer: once the wait is over, the goroutine is left behind.
 	go func() {
 		f, err := os.Open(name)
 		select {
@@ -287,11 +334,16 @@ var sitemapName = regexp.MustCompile(`(?i)^(robots\.txt|.*sitemap.*\.(xml|txt)(\
 func (c *checker) folder(dir string) {
 	found := false
 	_ = filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
-		plain, packed := strings.CutSuffix(name, ".gz")
 		if err != nil {
 			c.unchecked(place{file: name}, "document-unread", err)
-		} else if sent := packed && isFile(plain); !sent && sitemapName.MatchString(filepath.Base(name)) && isFile(name) {
-			found = true // other than what a server sends in the stead of another file
+			return c.ctx.Err()
+		}
+		// A server sends sitemap.xml.gz in place of sitemap.xml: beside that, it is no document of its own.
+		plain, isPacked := strings.CutSuffix(name, ".gz")
+		isTwin := isPacked && isFile(plain)
+		isSitemap := sitemapName.MatchString(filepath.Base(name)) && isFile(name)
+		if isSitemap && !isTwin {
+			found = true
 			below, _ := filepath.Rel(dir, name)
 			c.openFile(name, c.urlOf(below), dir, false)
 		}
@@ -311,16 +363,21 @@ func isFile(name string) bool {
 // its path says where it is, or else it is beside the file that names it. With "", it is fetched.
 func (c *checker) load(at place, dir string, listed bool) *result {
 	below, inside := strings.CutPrefix(at.url, c.BaseURL)
-	if u, err := url.Parse(below); dir != "" && inside && err == nil {
-		for _, name := range []string{filepath.Join(dir, path.Clean("/"+u.Path)), filepath.Join(filepath.Dir(at.file), path.Base(u.Path))} {
+	u, err := url.Parse(below)
+	if dir != "" && inside && err == nil {
+		byPath := filepath.Join(dir, path.Clean("/"+u.Path)) // which leads out of dir by no dot segments
+		besideIt := filepath.Join(filepath.Dir(at.file), path.Base(u.Path))
+		for _, name := range []string{byPath, besideIt} {
 			if isFile(name) {
 				return c.openFile(name, at.url, dir, listed)
 			}
 		}
 	}
+	// A check of files sends requests only if the user wants pages fetched.
 	if dir == "" || c.Sample > 0 {
 		return c.fetch(at, listed)
 	}
+	// Where the base URL is not known, or is another one, the document may well be on its server.
 	severity := Warning
 	if inside && c.BaseURL != "" {
 		severity = Error
