@@ -31,32 +31,61 @@ type Option struct {
 
 // Set sets what To points to. Only lists may be given several times, so that a snippet and the site that imports it
 // can both add to them.
-func (o Option) Set(args []string) (err error) {
-	value := strings.Join(args, " ")
-	to := reflect.Indirect(reflect.ValueOf(o.To))
-	isOne := to.IsValid() && to.Kind() != reflect.Slice
-	switch {
-	case o.Hint != "":
-		return fmt.Errorf("%s does not belong here: %s", o.Name, o.Hint)
-	case o.Usage == "" && len(args) > 0 && o.Block == nil:
-		return fmt.Errorf("unexpected argument '%s': %s alone turns it on; without it, it is off", args[0], o.Name)
-	case o.Usage == "" && len(args) > 0:
-		return fmt.Errorf("unexpected argument '%s': the options of %s belong in a block", args[0], o.Name)
-	case isOne && !to.IsZero():
-		return fmt.Errorf("%s is given twice", o.Name)
-	case len(args) == 0 && (o.Usage == "" || o.Usage[0] == '['):
-		if flag, ok := o.To.(*bool); ok && o.Usage == "" {
+func (o Option) Set(args []string) error {
+	if err := o.refuse(args); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		flag, isFlag := o.To.(*bool)
+		if isFlag && o.Usage == "" {
 			*flag = true
 		}
+		return nil // optional arguments that are missing leave the default
+	}
+	if o.To == nil {
 		return nil
-	case len(args) == 0, len(args) > 1 && isOne:
+	}
+	value := strings.Join(args, " ")
+	err := o.assign(value, args)
+	// A zero value would be the default, which JSON cannot tell from one that is not set.
+	isZero := reflect.Indirect(reflect.ValueOf(o.To)).IsZero()
+	if err != nil || isZero {
+		return fmt.Errorf("%s '%s': use '%s %s'", o.Name, value, o.Name, o.Usage)
+	}
+	return nil
+}
+
+// refuse returns what is wrong with the place or the number of the arguments.
+func (o Option) refuse(args []string) error {
+	if o.Hint != "" {
+		return fmt.Errorf("%s does not belong here: %s", o.Name, o.Hint)
+	}
+	if o.Usage == "" && len(args) > 0 {
+		if o.Block == nil {
+			return fmt.Errorf("unexpected argument '%s': %s alone turns it on; without it, it is off", args[0], o.Name)
+		}
+		return fmt.Errorf("unexpected argument '%s': the options of %s belong in a block", args[0], o.Name)
+	}
+	to := reflect.Indirect(reflect.ValueOf(o.To))
+	isOne := to.IsValid() && to.Kind() != reflect.Slice
+	if isOne && !to.IsZero() {
+		return fmt.Errorf("%s is given twice", o.Name)
+	}
+	isOptional := o.Usage == "" || strings.HasPrefix(o.Usage, "[")
+	isMissing := len(args) == 0 && !isOptional
+	if isMissing || isOne && len(args) > 1 {
 		return fmt.Errorf("wrong number of values: use '%s %s'", o.Name, o.Usage)
-	case slices.Contains(args, ""):
+	}
+	if slices.Contains(args, "") {
 		return fmt.Errorf("%s has an empty value", o.Name)
 	}
+	return nil
+}
+
+// assign reads the arguments into what To points to; value is all of them. The error need not say what was expected:
+// the usage does.
+func (o Option) assign(value string, args []string) (err error) {
 	switch to := o.To.(type) {
-	case nil:
-		return nil
 	case *string:
 		*to = value
 	case *[]string:
@@ -64,7 +93,7 @@ func (o Option) Set(args []string) (err error) {
 	case *bool:
 		*to = value == "off"
 	case **bool:
-		err = json.Unmarshal([]byte(map[string]string{"on": "true", "off": "false"}[value]), to)
+		*to, err = parseSwitch(value)
 	case *float64:
 		*to, err = ParseRate(value)
 	case json.Unmarshaler:
@@ -72,17 +101,24 @@ func (o Option) Set(args []string) (err error) {
 	default:
 		err = json.Unmarshal([]byte(value), to)
 	}
-	if err != nil || to.IsZero() { // which would be the default
-		return fmt.Errorf("%s '%s': use '%s %s'", o.Name, value, o.Name, o.Usage)
+	return err
+}
+
+// parseSwitch reads what turns something on or off; nil: neither.
+func parseSwitch(value string) (*bool, error) {
+	isOn := value == "on"
+	if !isOn && value != "off" {
+		return nil, errors.New("use on or off")
 	}
-	return nil
+	return &isOn, nil
 }
 
 // ParseRate reads a rate above 0, such as 0.5/s, in events per second.
 func ParseRate(value string) (float64, error) {
 	number, isRate := strings.CutSuffix(value, "/s")
 	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !isRate || !(n > 0) {
+	isPositive := n > 0 // which NaN is not, either
+	if err != nil || !isRate || !isPositive {
 		return 0, errors.New("use a number per second, such as 2/s or 0.5/s")
 	}
 	return n, nil
@@ -93,7 +129,7 @@ type Options []Option
 
 // Find returns the option with a name. If there is none, the error suggests the nearest name, or lists all.
 func (all Options) Find(name string) (Option, error) {
-	suggest := new(cobra.Command)
+	suggest := new(cobra.Command) // its suggestions are those of the command line: one way to find the nearest name
 	var names []string
 	for _, o := range all {
 		if o.Name == name {
