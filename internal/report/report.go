@@ -94,7 +94,7 @@ func (r *Refresh) Report(h outcome.History, before *Report) *Report {
 	rep.HeldSince = h.Since.UTC().Truncate(time.Second)
 	rep.Partial = h.Partial
 	if r.Result == outcome.Failed {
-		rep.Reason = terminal.Clip(r.Reason) // which may have any bytes
+		rep.Reason = terminal.Clip(r.Reason) // an error may hold bytes of strangers
 		return rep
 	}
 	rep.Pending = r.Crawled.Pending
@@ -108,6 +108,7 @@ func (r *Refresh) Report(h outcome.History, before *Report) *Report {
 		source.Error = terminal.Clip(f.Err.Error())
 		source.Unread = h.IsUnread(f.Input, f.Name)
 	}
+	// Where nothing touched a record, no page is selected anew, and what was left out before still is.
 	if r.Selected.IsMade() {
 		rep.LeftOut, rep.Examples = r.LeftOut()
 		rep.News = nil
@@ -147,7 +148,12 @@ func Unreadable(i int, name string) string {
 func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string) {
 	counts = make(map[string]int)
 	examples = make(map[string][]string)
-	stages := []map[string]int{r.Skipped, r.Merged.LeftOut, {"alternates left out": r.Selected.AlternatesLeftOut.Count, "over max_paths": r.Crawled.DroppedPaths}}
+	stages := []map[string]int{
+		r.Skipped,
+		r.Merged.LeftOut,
+		{"alternates left out": r.Selected.AlternatesLeftOut.Count},
+		{"over max_paths": r.Crawled.DroppedPaths},
+	}
 	if r.Snapshot != nil {
 		stages = append(stages, r.Snapshot.LeftOut)
 	}
@@ -171,12 +177,29 @@ func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string
 // Log writes to l what differs between rep, the report of r, and the one before, which may be nil; that nothing does, to
 // quiet.
 func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report) {
-	l.OnceIf(r.Err != nil, zap.ErrorLevel, "failed", "sitemap refresh failed; the published sitemap stays", zap.Error(r.Err))
+	l.OnceIf(r.Err != nil, zap.ErrorLevel, "failed",
+		"sitemap refresh failed; the published sitemap stays", zap.Error(r.Err))
 	if r.Err != nil {
 		return
 	}
+	r.logFailures(l)
+	l.OnceIf(rep.Result == outcome.HeldBack, zap.WarnLevel, "held back",
+		"sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
+	// That a site has no pages is logged once, with its cause, and not beside the source that failed.
+	if rep.Result == outcome.Empty {
+		return
+	}
+	r.logPages(l, quiet, rep, before)
+	if r.Selected.IsMade() {
+		r.logAdvice(l, rep)
+	}
+}
+
+// logFailures logs what failed without ending the refresh.
+func (r *Refresh) logFailures(l *logonce.Logger) {
 	if panicked, ok := errors.AsType[*merge.PanicError](r.Crawled.Panic); ok {
-		l.Once(zap.ErrorLevel, "panic", "parsing a page panicked: it counts as one that did not respond", zap.Error(r.Crawled.Panic), zap.ByteString("stack", panicked.Stack))
+		l.Once(zap.ErrorLevel, "panic", "parsing a page panicked: it counts as one that did not respond",
+			zap.Error(r.Crawled.Panic), zap.ByteString("stack", panicked.Stack))
 	}
 	err := Failures(r.Merged.Failed)
 	stack := zap.Skip()
@@ -184,33 +207,46 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 		stack = zap.ByteString("stack", panicked.Stack)
 	}
 	l.OnceIf(err != nil, zap.ErrorLevel, "sources", "gathering pages failed", zap.Error(err), stack)
-	l.OnceIf(rep.Result == outcome.HeldBack, zap.WarnLevel, "held back", "sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
-	fields := append(rep.Fields(), zap.Int("pages", rep.Pages), zap.Int("pending", rep.Pending), zap.Duration("duration", r.Took))
-	var leftOut map[string]int // before
+}
+
+// logPages logs how many pages are listed and left out. Without a change, that is for quiet: by default, a site is
+// refreshed every minute.
+func (r *Refresh) logPages(l *logonce.Logger, quiet *zap.Logger, rep, before *Report) {
+	fields := append(rep.Fields(),
+		zap.Int("pages", rep.Pages),
+		zap.Int("pending", rep.Pending),
+		zap.Duration("duration", r.Took),
+	)
+	var leftOutBefore map[string]int
 	if before != nil {
-		leftOut = before.LeftOut
+		leftOutBefore = before.LeftOut
 	}
 	switch {
-	case rep.Result == outcome.Empty: // which is logged with its cause
-		return
 	case r.Changed:
 		l.Info("sitemap refreshed", fields...)
-	case rep.Result == outcome.Unchanged && !maps.Equal(rep.LeftOut, leftOut):
+	case rep.Result == outcome.Unchanged && !maps.Equal(rep.LeftOut, leftOutBefore):
 		l.Info("sitemap refreshed, other pages are left out", fields...)
 	default:
 		quiet.Debug("sitemap refreshed, nothing changed", fields...)
 	}
-	if !r.Selected.IsMade() {
-		return
-	}
-	selected := &r.Selected
+}
+
+// logAdvice logs what an operator may want to mend.
+func (r *Refresh) logAdvice(l *logonce.Logger, rep *Report) {
 	cause := r.Cause()
 	l.OnceIf(cause != nil, zap.WarnLevel, "cause", "more than half of the pages are not listed", cause...)
+
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
-	l.OnceIf(over > 0, zap.WarnLevel, "over", "more pages than the sitemap may list: raise 'max_urls' or 'shard_urls'", zap.Int("left_out", over), zap.Int("max_urls", r.MaxPages))
-	complete := !r.Partial && rep.Pending == 0 // else links may still be found
-	l.OnceIf(complete && selected.Orphans.Count > 0, zap.InfoLevel, "orphans", "some listed pages have no incoming links",
-		zap.Int("pages", selected.Orphans.Count), zap.Strings("first", selected.Orphans.First))
+	l.OnceIf(over > 0, zap.WarnLevel, "over",
+		"more pages than the sitemap may list: raise 'max_urls' or 'shard_urls'",
+		zap.Int("left_out", over), zap.Int("max_urls", r.MaxPages))
+
+	// While pages are still to be fetched, a link to a page may yet be found.
+	isComplete := !r.Partial && rep.Pending == 0
+	orphans := r.Selected.Orphans
+	l.OnceIf(isComplete && orphans.Count > 0, zap.InfoLevel, "orphans",
+		"some listed pages have no incoming links",
+		zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
 }
 
 // Cause is the one reason for which more than half of the pages are not listed, with its remedy, where a
@@ -227,12 +263,23 @@ func (r *Refresh) Cause() []zap.Field {
 		}
 		remedy := status.Remedy()
 		if status == indexing.CanonicalForeign {
-			hosts := r.Selected.ForeignHosts
-			remedy = status.RemedyAt(slices.MaxFunc(slices.Sorted(maps.Keys(hosts)), func(a, b string) int { return hosts[a] - hosts[b] }))
+			remedy = status.RemedyAt(mostFrequent(r.Selected.ForeignHosts))
 		}
-		return []zap.Field{zap.Stringer("reason", status), zap.String("remedy", remedy), zap.Int("pages", of.Count), zap.Int("of", total), zap.Strings("first", of.First)}
+		return []zap.Field{
+			zap.Stringer("reason", status),
+			zap.String("remedy", remedy),
+			zap.Int("pages", of.Count),
+			zap.Int("of", total),
+			zap.Strings("first", of.First),
+		}
 	}
 	return nil
+}
+
+// mostFrequent returns the key with the highest count, and the first of several by name: a log line that is equal to
+// the one before is not repeated.
+func mostFrequent(counts map[string]int) string {
+	return slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b string) int { return counts[a] - counts[b] })
 }
 
 // Fields are the log fields of the pages that are left out.
