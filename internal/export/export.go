@@ -5,7 +5,6 @@ package export
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -60,32 +59,56 @@ type Folder struct {
 // the index in it, which ends in .xml. With force, files are replaced that others wrote.
 // The error wraps ErrBusy, or says that the folder cannot be made, read or written.
 func Open(dir, index string, force bool) (*Folder, error) {
-	f := &Folder{Site: newSite(dir), LLMs: path.Base(webpage.LLMs), stem: strings.TrimSuffix(index, ".xml"), force: force}
+	f := &Folder{
+		Site:  newSite(dir),
+		LLMs:  path.Base(webpage.LLMs),
+		stem:  strings.TrimSuffix(index, ".xml"),
+		force: force,
+	}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the output folder: %w", err), f.Close())
 	}
 	return f, nil
 }
 
-func (f *Folder) open() (err error) {
+func (f *Folder) open() error {
 	if err := os.MkdirAll(f.Out, 0o777); err != nil {
 		return err
 	}
 	// Where a folder cannot be locked, as on Windows, builds are not kept apart.
 	lock := flock.New(f.Out, flock.SetFlag(os.O_RDONLY))
-	if locked, err := lock.TryLock(); err == nil && !locked {
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
 		return fmt.Errorf("%s: %w", f.Out, ErrBusy)
 	}
 	f.lock = lock
-	if f.root, err = os.OpenRoot(f.Out); err != nil {
+	f.root, err = os.OpenRoot(f.Out)
+	if err != nil {
 		return err
 	}
-	// A build that was killed may have left files. That nothing can be written is found out
-	// before a site is crawled; what is written aside is none of its files.
-	err = cmp.Or(f.root.RemoveAll(aside), f.root.MkdirAll(path.Dir(f.stem), 0o777), f.root.Mkdir(aside, 0o777), f.root.Remove(aside))
-	if err != nil {
+	if err := f.prepare(); err != nil {
 		return fmt.Errorf("writing into %s: %w", f.Out, err)
 	}
+	return f.readBefore()
+}
+
+// prepare finds out whether the folder can be written, before a site is crawled.
+func (f *Folder) prepare() error {
+	// A build that was killed may have left files: what is written aside is none of its files.
+	if err := f.root.RemoveAll(aside); err != nil {
+		return err
+	}
+	if err := f.root.MkdirAll(path.Dir(f.stem), 0o777); err != nil {
+		return err
+	}
+	if err := f.root.Mkdir(aside, 0o777); err != nil {
+		return err
+	}
+	return f.root.Remove(aside) // Stage makes it again: until then, nothing is left behind
+}
+
+// readBefore learns from its index which generation is there.
+func (f *Folder) readBefore() error {
 	index, _, err := f.read(f.stem + ".xml")
 	if err != nil || !isOwn(index) {
 		return err
@@ -145,7 +168,8 @@ func (f *Folder) path(name string) string { return filepath.Join(f.Out, filepath
 
 // generator is near the beginning of documents that package webpage makes. The news sitemap and that for language models have the
 // same mark.
-var generator = regexp.MustCompile(`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|` + sitemapxml.Mark)
+var generator = regexp.MustCompile(
+	`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|` + sitemapxml.Mark)
 
 // beginning returns the first bytes of a document, compressed or not.
 func beginning(document []byte) []byte {
@@ -177,33 +201,48 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 	if 2*s.Pages < f.before && !f.force {
 		return fmt.Errorf("less than half of the pages would be left: %d instead of %d; --force writes it", s.Pages, f.before)
 	}
-	f.Pages, f.Shards, f.Sections = s.Pages, max(len(s.Shards), 1), s.Sections()
+	f.Pages = s.Pages
+	f.Shards = max(len(s.Shards), 1)
+	f.Sections = s.Sections()
 	if err := f.root.MkdirAll(aside, 0o777); err != nil {
 		return fmt.Errorf("writing into %s: %w", f.Out, err)
 	}
+	// An index comes after the documents that it names: they are renamed into place in this order.
 	for _, d := range slices.Concat(s.Files, s.Shards, s.Indexes, []*publish.Document{s.Index}) {
-		name := f.nameOf(d)
-		givesWay := d.Suffix == webpage.Stylesheet || d.Suffix == webpage.LLMs
-		if there, _, _ := f.read(name); givesWay && there != nil && !isOwn(there) {
-			continue // a site keeps its own, as with a server
-		}
-		xml, err := d.XML()
-		if err != nil {
-			return err
-		}
-		content, err := io.ReadAll(xml)
-		if err := errors.Join(err, xml.Close()); err != nil {
-			return err
-		}
-		own := f.isOwnNamed(d.Suffix)
-		if err = f.stage(name, content, own); err == nil && compressed {
-			err = f.stage(name+".gz", d.Gzip, own)
-		}
-		if err != nil {
+		if err := f.stageDocument(d, compressed); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stageDocument writes a document aside, and its compressed form.
+func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
+	name := f.nameOf(d)
+	givesWay := d.Suffix == webpage.Stylesheet || d.Suffix == webpage.LLMs
+	if givesWay {
+		there, _, _ := f.read(name)
+		isForeign := there != nil && !isOwn(there)
+		if isForeign {
+			return nil // a site keeps its own, as with a server
+		}
+	}
+	xml, err := d.XML()
+	if err != nil {
+		return err
+	}
+	content, err := io.ReadAll(xml)
+	if err := errors.Join(err, xml.Close()); err != nil {
+		return err
+	}
+	mayReplace := f.isOwnNamed(d.Suffix)
+	if err := f.stage(name, content, mayReplace); err != nil {
+		return err
+	}
+	if !compressed {
+		return nil
+	}
+	return f.stage(name+".gz", d.Gzip, mayReplace)
 }
 
 // nameOf is the name of a document's file.
@@ -228,11 +267,14 @@ func (f *Folder) StageRobots(content []byte) error {
 			continue
 		}
 		url := strings.TrimSuffix(f.Sitemap, ".xml") + suffix
-		content = regexp.MustCompile(`(?m)^Sitemap: `+regexp.QuoteMeta(url)+`\r?\n`).ReplaceAll(content, nil)
+		line := regexp.MustCompile(`(?m)^Sitemap: ` + regexp.QuoteMeta(url) + `\r?\n`)
+		content = line.ReplaceAll(content, nil)
 	}
 	return f.stage(robotsName, content, func(there []byte) bool {
+		namesSitemap := slices.Contains(robotstxt.Sitemaps(there), f.Sitemap)
 		merged := robotstxt.Merge(there, robotstxt.Sitemaps(content)...)
-		return len(there) == 0 || bytes.Equal(merged, content) || slices.Contains(robotstxt.Sitemaps(there), f.Sitemap)
+		lacksOnlyLines := len(there) == 0 || bytes.Equal(merged, content)
+		return namesSitemap || lacksOnlyLines
 	})
 }
 
@@ -248,12 +290,7 @@ func (f *Folder) stage(name string, content []byte, mayReplace func(there []byte
 	case there != nil && !f.force && !mayReplace(there):
 		return fmt.Errorf("%s: %w; --force replaces it", f.path(name), ErrForeign)
 	}
-	file, err := f.root.OpenFile(asideName(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err == nil {
-		_, err = file.Write(content)
-		err = errors.Join(err, file.Sync(), file.Close())
-	}
-	if err != nil {
+	if err := f.write(asideName(name), content, mode); err != nil {
 		return fmt.Errorf("writing %s: %w", f.path(name), err)
 	}
 	if there == nil {
@@ -264,18 +301,37 @@ func (f *Folder) stage(name string, content []byte, mayReplace func(there []byte
 	return nil
 }
 
+func (f *Folder) write(name string, content []byte, mode fs.FileMode) error {
+	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	// A file that is renamed before its content is on the disk may be empty after a crash.
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
 func asideName(name string) string { return path.Join(aside, path.Base(name)) }
 
 // Finish renames the staged files into place, in the order in which they were staged, but
 // new ones first, and removes documents that are no longer needed. After an error some files
 // may be in place and others not; the next build mends that.
 func (f *Folder) Finish() error {
+	// What is new is named by nothing yet. What replaces others may name it.
 	for _, name := range slices.Concat(f.created, f.replaced) {
 		if err := f.root.Rename(asideName(name), name); err != nil {
 			return fmt.Errorf("writing into %s: %w", f.Out, err)
 		}
 		f.Written = append(f.Written, name)
 	}
+	if err := f.removeOld(); err != nil {
+		return fmt.Errorf("removing old files from %s: %w", f.Out, err)
+	}
+	return nil
+}
+
+// removeOld removes documents of builds that this one has not.
+func (f *Folder) removeOld() error {
 	folder := path.Dir(f.stem)
 	entries, err := fs.ReadDir(f.root.FS(), folder)
 	names := []string{f.LLMs, f.LLMs + ".gz"}
@@ -287,21 +343,26 @@ func (f *Folder) Finish() error {
 		}
 	}
 	for _, name := range names {
-		if slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name) {
+		isNeeded := slices.Contains(f.Written, name) || slices.Contains(f.Unchanged, name)
+		if isNeeded || !f.isOld(name) {
 			continue
 		}
-		content, _, _ := f.read(name)
-		isLLMs := name == f.LLMs || name == f.LLMs+".gz"
-		isOfAnother := isLLMs && !bytes.Contains(beginning(content), []byte("("+f.Sitemap+")")) // build, whose sitemap has another name
-		if !isOfAnother && f.isOwnNamed(strings.TrimPrefix(name, f.stem))(content) {
-			err = errors.Join(err, f.root.Remove(name))
-			f.Removed = append(f.Removed, name)
-		}
+		err = errors.Join(err, f.root.Remove(name))
+		f.Removed = append(f.Removed, name)
 	}
-	if err != nil {
-		return fmt.Errorf("removing old files from %s: %w", f.Out, err)
+	return err
+}
+
+// isOld reports whether a build of the same sitemap wrote a file.
+func (f *Folder) isOld(name string) bool {
+	content, _, _ := f.read(name)
+	isLLMs := name == f.LLMs || name == f.LLMs+".gz"
+	// The name of this one does not depend on that of the sitemap: it is ours if it has a link to ours.
+	if isLLMs && !bytes.Contains(beginning(content), []byte("("+f.Sitemap+")")) {
+		return false
 	}
-	return nil
+	suffix := strings.TrimPrefix(name, f.stem)
+	return f.isOwnNamed(suffix)(content)
 }
 
 // Close removes what was written aside and gives the folder back.

@@ -73,21 +73,28 @@ func (p *Progress) Show(w *os.File) (shown bool, end func()) {
 	if !term.IsTerminal(int(w.Fd())) {
 		return false, func() {}
 	}
-	begun, ticker := time.Now(), time.NewTicker(200*time.Millisecond)
-	stop, ended := make(chan struct{}), make(chan struct{})
+	const clearLine = "\x1b[2K"
+	begun := time.Now()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	stop := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
 			select {
 			case now := <-ticker.C:
-				_, _ = fmt.Fprintf(w, "\x1b[2K%s\r", p.line(now.Sub(begun)))
+				_, _ = fmt.Fprintf(w, clearLine+"%s\r", p.line(now.Sub(begun)))
 			case <-stop:
-				_, _ = fmt.Fprint(w, "\x1b[2K")
+				_, _ = fmt.Fprint(w, clearLine)
 				return
 			}
 		}
 	}()
-	return true, func() { close(stop); <-ended }
+	end = func() {
+		close(stop)
+		<-ended // what the caller prints next must not be cleared
+	}
+	return true, end
 }
 
 func (p *Progress) line(took time.Duration) string {
