@@ -22,6 +22,7 @@ func Clean(text string) string {
 			b.WriteRune(r)
 			continue
 		}
+		// Escapes of JSON have four digits, so characters beyond U+FFFF are two of them (RFC 8259, section 7).
 		for _, unit := range utf16.Encode([]rune{r}) {
 			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
@@ -37,9 +38,10 @@ func Clip(text string) string {
 // PrintJSON prints valid JSON in columns: the members of an object below its name, and the
 // elements of an array one after the other, each under the array's name.
 func PrintJSON(w io.Writer, value []byte) error {
-	var text bytes.Buffer
-	columns, d := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0), json.NewDecoder(bytes.NewReader(value))
-	d.UseNumber()
+	var text bytes.Buffer // one error of w instead of one of each line
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber() // a float64 would print large numbers with an exponent
 	printNext(columns, d, "", "")
 	_ = columns.Flush()
 	_, err := w.Write(text.Bytes())
@@ -49,13 +51,13 @@ func PrintJSON(w io.Writer, value []byte) error {
 // printNext prints the decoder's next value.
 func printNext(w io.Writer, d *json.Decoder, indent, name string) {
 	token, _ := d.Token()
-	delim, nested := token.(json.Delim)
-	isObject := nested && delim == '{'
-	switch {
-	case !nested:
+	delim, isNested := token.(json.Delim)
+	if !isNested {
 		_, _ = fmt.Fprintf(w, "%s%s\t%s\n", indent, name, Clean(fmt.Sprint(token)))
 		return
-	case isObject && name != "":
+	}
+	isObject := delim == '{'
+	if isObject && name != "" {
 		_, _ = fmt.Fprintln(w, indent+name)
 		indent += "  "
 	}
