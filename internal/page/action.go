@@ -245,33 +245,64 @@ func startsUpper(text string) bool {
 
 // actionAt returns the word that makes segment i an action where it stands; "": none.
 func (p *segments) actionAt(i int) string {
+	if p.isRead(i) {
+		return ""
+	}
 	s := &p.all[i]
-	isAfterID := i > 0 && p.all[i-1].isID
-	isBeforeID := i+1 < len(p.all) && p.all[i+1].isID
-	isAction := s.isWebPage && isAfterID // as /items/7/destroy.html is
-	if s.isDocument && !isAction {
-		return ""
-	}
-	if p.leadsToDocument(i) {
-		return ""
-	}
-	if s.isTitle && !isAfterID && !isBeforeID && !p.areTitles {
-		return ""
-	}
-	if verb := s.compound(isBeforeID); verb != "" {
+	if verb := s.compound(p.isIDAt(i + 1)); verb != "" {
 		return verb
 	}
-	word := s.letters
-	switch {
-	case anywhere[word]:
-	case verbs[word] && (isAfterID || p.hasIDAfter(i) || p.isVerbAt(i)):
-	case beforeIDs[word] && isBeforeID:
-	case orNouns[word] && i > 0 && (p.isActedOn(i-1) || i+1 == len(p.all) && isMachine(p.all[0])):
-	case scripts[word] && s.isProgram:
-	default:
-		return ""
+	if p.isAction(i) {
+		return s.letters
 	}
-	return word
+	return ""
+}
+
+// isIDAt reports whether there is an ID at a place, which may be outside of the path.
+func (p *segments) isIDAt(i int) bool { return i >= 0 && i < len(p.all) && p.all[i].isID }
+
+// isRead reports whether segment i is that of a document or a title, whatever words it has.
+func (p *segments) isRead(i int) bool {
+	s := &p.all[i]
+	isAfterID := p.isIDAt(i - 1)
+	isMade := s.isWebPage && isAfterID // by an application, as /items/7/destroy.html is
+	if s.isDocument && !isMade {
+		return true
+	}
+	if p.leadsToDocument(i) {
+		return true
+	}
+	// Beside an ID, or where all segments are written like that, a capital is only how an application spells its paths.
+	isSpelling := isAfterID || p.isIDAt(i+1) || p.areTitles
+	return s.isTitle && !isSpelling
+}
+
+// isAction reports whether segment i is a verb that counts where it stands.
+func (p *segments) isAction(i int) bool {
+	s := &p.all[i]
+	word := s.letters
+	if anywhere[word] {
+		return true
+	}
+	if verbs[word] && (p.isIDAt(i-1) || p.hasIDAfter(i) || p.isVerbAt(i)) {
+		return true
+	}
+	if beforeIDs[word] && p.isIDAt(i+1) {
+		return true
+	}
+	if orNouns[word] && p.isDoneTo(i) {
+		return true
+	}
+	return scripts[word] && s.isProgram
+}
+
+// isDoneTo reports whether segment i, which may be a verb or a noun, is done to what stands before it.
+func (p *segments) isDoneTo(i int) bool {
+	if i == 0 {
+		return false
+	}
+	isLast := i+1 == len(p.all)
+	return p.isActedOn(i-1) || isLast && isMachine(p.all[0])
 }
 
 // leadsToDocument reports whether segment i is a folder of documents, such as in /verify/intro.html, and not what is
@@ -338,24 +369,31 @@ func (s *segment) compound(isBeforeID bool) string {
 		return gluedVerb(s.letters, isBeforeID)
 	}
 	n := len(s.words)
-	if n < 2 || n > 4 {
+	isSentence := n > 4 // /add-to-my-cart has four
+	if n == 0 || isSentence {
 		return ""
 	}
-	first, last := s.words[0], s.words[n-1]
+	first := s.words[0]
+	last := s.words[n-1]
 	isFirst := anywhere[first] || verbs[first] || s.isCode && orNouns[first]
 	isLast := anywhere[last] || verbs[last]
-	switch {
-	case isFirst && s.areObjects(s.words[1:]):
+	if isFirst && s.areObjects(s.words[1:]) {
 		return first
-	case isLast && n == 2 && (doers[first] || s.areObjects(s.words[:1])):
+	}
+	if isLast && n == 2 && (doers[first] || s.areObjects(s.words[:1])) {
 		return last
-	case n == 3 && doers[first] && anywhere[s.words[1]+last]:
-		return s.words[n-2] + last // user_log_out
-	case !isBeforeID:
+	}
+	if n == 3 && doers[first] && anywhere[s.words[1]+last] {
+		return s.words[1] + last // user_log_out
+	}
+	if !isBeforeID {
 		return ""
-	case anywhere[first] && n == 2, isFirst && s.isCode: // delete-student/7, toggleComplete/7
+	}
+	// Verbs that pages are called by, too, count in code only: /follow-ann/7 may be one.
+	if isFirst && s.isCode || anywhere[first] && n == 2 { // toggleComplete/7, delete-student/7
 		return first
-	case anywhere[last] && n == 2, isLast && s.isCode: // student-delete/7
+	}
+	if isLast && s.isCode || anywhere[last] && n == 2 { // student-delete/7
 		return last
 	}
 	return ""
@@ -430,20 +468,31 @@ func isToken(text string) bool {
 	if isNumber(text) {
 		return true
 	}
-	changes := 0 // between letters and digits
-	for i, c := range text {
-		isDigit := '0' <= c && c <= '9'
-		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '='
-		if !isDigit && !isLetter {
-			return false
-		}
-		if i > 0 && isDigit != isNumber(text[i-1:i]) {
-			changes++
-		}
+	changes, isMixture := digitChanges(text)
+	if !isMixture {
+		return false
 	}
 	isShort := len(text) > 1 && text[0] != 'v' && isNumber(text[1:])
 	isMixed := len(text) >= 7 && changes >= 2
 	return isShort || isMixed || len(text) >= 32
+}
+
+// digitChanges counts how often text goes from letters to digits or back. ok is false where it has anything else.
+func digitChanges(text string) (n int, ok bool) {
+	wasDigit := false
+	for i, c := range text {
+		isDigit := '0' <= c && c <= '9'
+		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		isPadding := c == '=' // of base 64
+		if !isDigit && !isLetter && !isPadding {
+			return 0, false
+		}
+		if i > 0 && isDigit != wasDigit {
+			n++
+		}
+		wasDigit = isDigit
+	}
+	return n, true
 }
 
 // named are query parameters whose value says what to do.
@@ -466,6 +515,7 @@ func actionOfParameter(name, value string) string {
 			return word
 		}
 	}
+	// A noun says what to do only behind a name that asks for it: ?action=update, but not ?page=order.
 	s := newSegment(value)
 	if named[strings.ToLower(name)] && orNouns[s.letters] {
 		return s.letters

@@ -121,7 +121,8 @@ func (e *Extensions) IsZero() bool {
 	}
 	isArticle := e.Published != 0 || e.Headline != "" || e.Lang != ""
 	isLinked := e.Linkers != 0 || e.Depth != 0
-	return e.Empty() && e.Title == "" && e.Description == "" && e.Markdown == "" && !isArticle && !isLinked
+	isDescribed := e.Title != "" || e.Description != "" || e.Markdown != ""
+	return e.Empty() && !isDescribed && !isArticle && !isLinked
 }
 
 // Alternate is a version of a page for readers of a language or region.
@@ -161,7 +162,8 @@ type Priority uint8
 // ParsePriority reads a decimal number from 0.0 to 1.0; digits after the second decimal place are rounded.
 func ParsePriority(s string) (Priority, error) {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || strings.Trim(s, "0123456789.") != "" {
+	isDecimal := strings.Trim(s, "0123456789.") == "" // ParseFloat takes 1e-1, 0x1p-2 and NaN, too
+	if err != nil || !isDecimal {
 		return 0, fmt.Errorf("'%s': a priority must be a number from 0.0 to 1.0", s)
 	}
 	return PriorityOf(f)
@@ -169,7 +171,8 @@ func ParsePriority(s string) (Priority, error) {
 
 // PriorityOf is the Priority of a number from 0.0 to 1.0.
 func PriorityOf(f float64) (Priority, error) {
-	if !(f >= 0 && f <= 1) {
+	isInRange := f >= 0 && f <= 1 // which NaN is not
+	if !isInRange {
 		return 0, fmt.Errorf("'%v': a priority must be a number from 0.0 to 1.0", f)
 	}
 	return Priority(math.Round(f*100)) + 1, nil

@@ -97,34 +97,53 @@ func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
 	if len(ref) == 0 || ref[0] != '/' {
 		return dst, ErrRelative
 	}
-	out, query := dst, -1 // where the query begins
+	out, queryAt, err := appendEncoded(dst, ref)
+	if err != nil {
+		return dst, err
+	}
+	path := out[len(dst):queryAt]
+	query := out[queryAt:]
+	if len(query) == len("?") {
+		query = nil // an empty one is none
+	}
+	// Only now: escapes of dots are decoded.
+	if bytes.Contains(path, []byte("/.")) {
+		path = removeDotSegments(path)
+	}
+	out = append(dst, path...)
+	return append(out, query...), nil
+}
+
+// appendEncoded appends a reference without its fragment, in the one percent-encoding. The query begins at queryAt.
+func appendEncoded[T string | []byte](dst []byte, ref T) (out []byte, queryAt int, err error) {
+	out = dst
+	queryAt = -1
 	for i := 0; i < len(ref) && ref[i] != '#'; i++ {
-		switch c := ref[i]; {
+		c := ref[i]
+		switch {
 		case c == '%':
-			if i+2 >= len(ref) || unhex(ref[i+1]) < 0 || unhex(ref[i+2]) < 0 {
-				return dst, ErrEscape
+			if i+2 >= len(ref) {
+				return nil, 0, ErrEscape
 			}
-			c = byte(unhex(ref[i+1])<<4 | unhex(ref[i+2]))
-			out = appendByte(out, c, unreserved[c])
+			high := unhex(ref[i+1])
+			low := unhex(ref[i+2])
+			if high < 0 || low < 0 {
+				return nil, 0, ErrEscape
+			}
+			decoded := byte(high<<4 | low)
+			out = appendByte(out, decoded, unreserved[decoded])
 			i += 2
-		case c == '?' && query < 0:
-			query = len(out)
+		case c == '?' && queryAt < 0:
+			queryAt = len(out)
 			out = append(out, c)
 		default:
 			out = appendByte(out, c, inPath[c] || c == '?')
 		}
 	}
-	if query < 0 {
-		query = len(out)
+	if queryAt < 0 {
+		queryAt = len(out)
 	}
-	path, rest := out[len(dst):query], out[query:]
-	if len(rest) == len("?") {
-		rest = nil
-	}
-	if bytes.Contains(path, []byte("/.")) {
-		path = removeDotSegments(path)
-	}
-	return append(append(dst, path...), rest...), nil
+	return out, queryAt, nil
 }
 
 // Bare returns a canonical path in the spelling in which [Escape] writes the name of a file: with all characters bare
@@ -137,6 +156,7 @@ func Bare(path string) string {
 		return path
 	}
 	bare := Escape(Unescape(encoded))
+	// Slashes that were encoded may have hidden dot segments.
 	if canonical, err := Canonical(bare); err != nil || canonical != bare {
 		return path
 	}
@@ -153,7 +173,8 @@ func mayBeBarer(path string) bool {
 		if at < 0 || at+2 >= len(path) {
 			return false
 		}
-		high, low := unhex(path[at+1]), unhex(path[at+2])
+		high := unhex(path[at+1])
+		low := unhex(path[at+2])
 		if high >= 0 && low >= 0 && inPath[high<<4|low] {
 			return true
 		}
@@ -164,15 +185,19 @@ func mayBeBarer(path string) bool {
 // IsNormal reports whether a path certainly is in [Canonical]'s form: it has neither anything to be escaped or decoded,
 // nor dots after a slash, nor a query. It is fast, and may be false for one that is.
 func IsNormal[T string | []byte](path T) bool {
-	slash := false
+	if len(path) == 0 || path[0] != '/' {
+		return false
+	}
+	isAfterSlash := false
 	for i := 0; i < len(path); i++ {
 		c := path[i]
-		if !inPath[c] || slash && c == '.' || i == 0 && c != '/' {
+		isDotSegment := isAfterSlash && c == '.' // perhaps
+		if !inPath[c] || isDotSegment {
 			return false
 		}
-		slash = c == '/'
+		isAfterSlash = c == '/'
 	}
-	return len(path) > 0
+	return true
 }
 
 // removeDotSegments is as in RFC 3986, section 5.2.4.
@@ -188,6 +213,7 @@ func removeDotSegments(path []byte) []byte {
 			kept = append(kept, segment)
 			continue
 		}
+		// A dot segment at the end names a folder: /a/.. is /, and /a/. is /a/.
 		if i == len(segments)-2 {
 			kept = append(kept, nil)
 		}
@@ -204,8 +230,12 @@ func Folder(path string) string {
 // IsClean reports whether a path has no query, and no dot or empty segments, not even encoded, except for a slash at its
 // end.
 func IsClean(p string) bool {
+	if strings.ContainsAny(p, "?#") {
+		return false
+	}
 	decoded := Unescape(p)
-	return !strings.ContainsAny(p, "?#") && strings.TrimSuffix(decoded, "/") == strings.TrimSuffix(path.Clean(decoded), "/")
+	cleaned := path.Clean(decoded)
+	return strings.TrimSuffix(decoded, "/") == strings.TrimSuffix(cleaned, "/")
 }
 
 // CheckPattern refuses a path pattern that could match no page.
@@ -216,6 +246,7 @@ func CheckPattern(p string) error {
 	if strings.HasSuffix(p, ",") || strings.Contains(p, ",/") || strings.Contains(p, ",*") {
 		return fmt.Errorf("path pattern '%s': a space separates patterns, not a comma", p)
 	}
+	// In a pattern of Caddy's matcher, %* is an asterisk that is matched in the encoded path.
 	if _, err := path.Match(strings.ReplaceAll(p, "%*", "*"), ""); err != nil {
 		return fmt.Errorf("path pattern '%s': %w", p, err)
 	}

@@ -25,7 +25,8 @@ func (w *Words) Add(word string) error {
 	if w.given == nil {
 		w.given = make(map[string]string)
 	}
-	w.given[letters], w.longest = word, max(w.longest, len(letters))
+	w.given[letters] = word
+	w.longest = max(w.longest, len(letters))
 	return nil
 }
 
@@ -34,12 +35,25 @@ func (w *Words) Match(path string) string {
 	for segment := range strings.SplitSeq(Unescape(path), "/") {
 		words := wordsOf(segment)
 		for i := range words {
-			for j, letters := i, ""; j < len(words) && len(letters) < w.longest; j++ {
-				letters += words[j]
-				if word, ok := w.given[letters]; ok {
-					return word
-				}
+			if word := w.matchStart(words[i:]); word != "" {
+				return word
 			}
+		}
+	}
+	return ""
+}
+
+// matchStart returns the word that the first words make together; "": none. It looks no further than the longest one:
+// strangers choose how many words a path has.
+func (w *Words) matchStart(words []string) string {
+	letters := ""
+	for _, word := range words {
+		if len(letters) >= w.longest {
+			return ""
+		}
+		letters += word
+		if given, ok := w.given[letters]; ok {
+			return given
 		}
 	}
 	return ""
