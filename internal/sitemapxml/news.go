@@ -22,11 +22,11 @@ const (
 	newsNamespace = `" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9`
 	newsRootEnd   = `">` + Mark + "\n"
 
-	newsOpen, newsLang, newsDate, newsTitle, newsClose = "<news:news><news:publication><news:name>",
-		"</news:name><news:language>",
-		"</news:language></news:publication><news:publication_date>",
-		"</news:publication_date><news:title>",
-		"</news:title></news:news>"
+	newsOpen  = "<news:news><news:publication><news:name>"
+	newsLang  = "</news:name><news:language>"
+	newsDate  = "</news:language></news:publication><news:publication_date>"
+	newsTitle = "</news:publication_date><news:title>"
+	newsClose = "</news:title></news:news>"
 )
 
 // textEscapes are the named entities: some readers do not decode numeric ones.
@@ -43,24 +43,33 @@ var textEscapes = strings.NewReplacer("&", "&amp;", "'", "&apos;", `"`, "&quot;"
 // It is one of schema 0.9 whatever the Encoder's is. An entry has some 15,000 bytes at most, as long as a title has no more
 // than 200 characters, so 1,000 of them are far from the protocol's bound.
 func (e Encoder) News(w io.Writer, publication string, articles []Article) (size int64, err error) {
-	b := append([]byte(declaration), e.stylesheet()...)
-	b = append(append(b, urlSetOpen...), Schema09.Namespace()...)
-	b = append(append(b, newsNamespace...), newsRootEnd...)
+	b := []byte(declaration + e.stylesheet() + urlSetOpen + Schema09.Namespace() + newsNamespace + newsRootEnd)
 	name := textEscapes.Replace(publication)
 	for _, a := range articles {
-		b = appendURL(append(b, urlOpen...), e.Base)
-		b = append(appendURL(b, a.Path), locClose...)
+		b = append(b, urlOpen...)
+		b = appendURL(b, e.Base)
+		b = appendURL(b, a.Path)
+		b = append(b, locClose...)
 		if a.Lang != "" {
-			b = append(append(b, newsOpen...), name...)
-			b = append(append(b, newsLang...), a.Lang...)
-			b = a.appendDate(append(b, newsDate...))
-			b = append(append(b, newsTitle...), textEscapes.Replace(a.Title)...)
-			b = append(b, newsClose...)
+			b = a.appendNews(b, name)
 		}
 		b = append(b, urlClose...)
 	}
 	n, err := w.Write(append(b, urlSetClose...))
 	return int64(n), err
+}
+
+// appendNews appends what makes the page of an entry news. publication is XML text.
+func (a Article) appendNews(b []byte, publication string) []byte {
+	b = append(b, newsOpen...)
+	b = append(b, publication...)
+	b = append(b, newsLang...)
+	b = append(b, a.Lang...)
+	b = append(b, newsDate...)
+	b = a.appendDate(b)
+	b = append(b, newsTitle...)
+	b = append(b, textEscapes.Replace(a.Title)...)
+	return append(b, newsClose...)
 }
 
 func (a Article) appendDate(b []byte) []byte {

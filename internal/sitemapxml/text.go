@@ -55,17 +55,18 @@ func locs(document io.Reader) iter.Seq2[[]byte, error] {
 					return
 				}
 			}
+			// What is longer than the buffer are extensions, which stand behind the URL: they are passed over.
 			for err == bufio.ErrBufferFull {
 				_, err = r.ReadSlice('\n')
 			}
-			switch {
-			case err == io.EOF:
-				yield(nil, io.ErrUnexpectedEOF)
-				return
-			case err != nil:
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF // a whole document ends with the line below
+			}
+			if err != nil {
 				yield(nil, err)
 				return
-			case string(line) == urlSetClose:
+			}
+			if string(line) == urlSetClose {
 				return
 			}
 		}

@@ -25,20 +25,30 @@ const (
 
 // Namespace is the XML namespace of the schema's documents.
 func (s Schema) Namespace() string {
-	return [...]string{"http://www.sitemaps.org/schemas/sitemap/0.9", "http://www.google.com/schemas/sitemap/0.84"}[s]
+	if s == Schema084 {
+		return "http://www.google.com/schemas/sitemap/0.84"
+	}
+	return "http://www.sitemaps.org/schemas/sitemap/0.9"
 }
 
 const (
 	declaration = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 	rootEnd     = `">` + "\n"
 
-	styleOpen, styleClose = `<?xml-stylesheet type="text/css" href="`, `"?>` + "\n"
+	styleOpen  = `<?xml-stylesheet type="text/css" href="`
+	styleClose = `"?>` + "\n"
 
-	urlSetOpen, urlSetClose   = `<urlset xmlns="`, "</urlset>\n"
-	urlOpen, urlClose         = "<url><loc>", "</url>\n"
-	indexOpen, indexClose     = `<sitemapindex xmlns="`, "</sitemapindex>\n"
-	sitemapOpen, sitemapClose = "<sitemap><loc>", "</sitemap>\n"
-	locClose                  = "</loc>"
+	urlSetOpen  = `<urlset xmlns="`
+	urlSetClose = "</urlset>\n"
+	urlOpen     = "<url><loc>"
+	urlClose    = "</url>\n"
+
+	indexOpen    = `<sitemapindex xmlns="`
+	indexClose   = "</sitemapindex>\n"
+	sitemapOpen  = "<sitemap><loc>"
+	sitemapClose = "</sitemap>\n"
+
+	locClose = "</loc>"
 
 	extensionNamespaces = `" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1`
 )
@@ -79,7 +89,8 @@ func appendURL(dst []byte, s string) []byte {
 	from := 0
 	for i := range len(s) {
 		if e := escapes[s[i]]; e != "" {
-			dst = append(append(dst, s[from:i]...), e...)
+			dst = append(dst, s[from:i]...)
+			dst = append(dst, e...)
 			from = i + 1
 		}
 	}
@@ -124,7 +135,13 @@ func (e Encoder) URLSet(w io.Writer, pages []page.Page) (size int64, err error) 
 	if e.Extended {
 		namespaces += extensionNamespaces
 	}
-	return e.write(w, layout{urlSetOpen + namespaces + rootEnd, urlSetClose, urlOpen, urlClose}, pages)
+	l := layout{
+		open:       urlSetOpen + namespaces + rootEnd,
+		close:      urlSetClose,
+		entryOpen:  urlOpen,
+		entryClose: urlClose,
+	}
+	return e.write(w, l, pages)
 }
 
 // Index writes the document that lists other documents, as [Encoder.URLSet] does. Their paths are absolute URLs:
@@ -134,8 +151,15 @@ func (e Encoder) URLSet(w io.Writer, pages []page.Page) (size int64, err error) 
 //	<sitemap><loc>https://example.com/sitemap-000000000000.xml</loc><lastmod>2006-01-02T15:04:05Z</lastmod></sitemap>
 //	</sitemapindex>
 func (e Encoder) Index(w io.Writer, documents []page.Page) (size int64, err error) {
-	e.Base, e.Extended = "", false
-	return e.write(w, layout{indexOpen + e.Schema.Namespace() + rootEnd, indexClose, sitemapOpen, sitemapClose}, documents)
+	l := layout{
+		open:       indexOpen + e.Schema.Namespace() + rootEnd,
+		close:      indexClose,
+		entryOpen:  sitemapOpen,
+		entryClose: sitemapClose,
+	}
+	e.Base = "" // the paths of documents are whole URLs
+	e.Extended = false
+	return e.write(w, l, documents)
 }
 
 // layout is what tells the kinds of documents apart.
@@ -143,19 +167,25 @@ type layout struct{ open, close, entryOpen, entryClose string }
 
 func (e Encoder) write(w io.Writer, l layout, pages []page.Page) (size int64, err error) {
 	const enough = 64 << 10
-	buf := make([]byte, 0, enough+4<<10)
-	buf = append(append(append(buf, declaration...), e.stylesheet()...), l.open...)
+	buf := make([]byte, 0, enough+4<<10) // most entries that go beyond fit into the rest
+	buf = append(buf, declaration...)
+	buf = append(buf, e.stylesheet()...)
+	buf = append(buf, l.open...)
 	prefix := appendURL([]byte(l.entryOpen), e.Base)
 	for _, p := range pages {
-		buf = appendEntry(append(buf, prefix...), p, e.Extended)
-		if buf = append(buf, l.entryClose...); len(buf) >= enough {
-			n, err := w.Write(buf)
-			if size += int64(n); err != nil {
-				return size, err
-			}
-			buf = buf[:0]
-			runtime.Gosched() // requests go first
+		buf = append(buf, prefix...)
+		buf = appendEntry(buf, p, e.Extended)
+		buf = append(buf, l.entryClose...)
+		if len(buf) < enough {
+			continue
 		}
+		n, err := w.Write(buf)
+		size += int64(n)
+		if err != nil {
+			return size, err
+		}
+		buf = buf[:0]
+		runtime.Gosched() // requests go first
 	}
 	n, err := w.Write(append(buf, l.close...))
 	return size + int64(n), err
@@ -164,10 +194,11 @@ func (e Encoder) write(w io.Writer, l layout, pages []page.Page) (size int64, er
 // stylesheet is the line that names the stylesheet (https://www.w3.org/TR/xml-stylesheet/), "" without one.
 func (e Encoder) stylesheet() string {
 	href := e.Stylesheet
-	switch {
-	case href == "":
+	if href == "" {
 		return ""
-	case strings.Contains(href, ":"): // else what comes before it would be a scheme (RFC 3986, section 4.2)
+	}
+	// What comes before a colon in the first segment would be a scheme (RFC 3986, section 4.2).
+	if strings.Contains(href, ":") {
 		href = "./" + href
 	}
 	return styleOpen + string(appendURL(nil, href)) + styleClose
@@ -175,38 +206,59 @@ func (e Encoder) stylesheet() string {
 
 // appendEntry appends what stands between the site's base and the end of an entry.
 func appendEntry(b []byte, p page.Page, extended bool) []byte {
-	b = append(appendURL(b, p.Path), locClose...)
-	// W3C Datetime has years of four digits (https://www.w3.org/TR/NOTE-datetime), and XML Schema has no year 0
-	// (https://www.w3.org/TR/xmlschema-2/#dateTime).
-	if t := time.Unix(p.LastMod, 0).UTC(); p.LastMod != 0 && t.Year() > 0 && t.Year() < 10_000 {
-		form := time.RFC3339
-		if p.LastModDay {
-			form = time.DateOnly
-		}
-		b = append(t.AppendFormat(append(b, "<lastmod>"...), form), "</lastmod>"...)
-	}
-	b = append(append(b, freqElements[p.ChangeFreq]...), prioElements[p.Priority]...)
+	b = appendURL(b, p.Path)
+	b = append(b, locClose...)
+	b = appendLastMod(b, p.LastMod, p.LastModDay)
+	b = append(b, freqElements[p.ChangeFreq]...)
+	b = append(b, prioElements[p.Priority]...)
 	if !extended || p.Extensions == nil {
 		return b
 	}
 	for _, a := range p.Extensions.Alternates {
-		b = appendURL(append(b, `<xhtml:link rel="alternate" hreflang="`...), a.Lang)
-		b = appendURL(append(b, `" href="`...), a.URL)
+		b = append(b, `<xhtml:link rel="alternate" hreflang="`...)
+		b = appendURL(b, a.Lang)
+		b = append(b, `" href="`...)
+		b = appendURL(b, a.URL)
 		b = append(b, `"/>`...)
 	}
 	for _, image := range p.Extensions.Images {
-		b = appendURL(append(b, "<image:image><image:loc>"...), image)
+		b = append(b, "<image:image><image:loc>"...)
+		b = appendURL(b, image)
 		b = append(b, "</image:loc></image:image>"...)
 	}
 	return b
 }
 
+// appendLastMod appends the date of a page, if it is known and can be written.
+func appendLastMod(b []byte, unix int64, isDay bool) []byte {
+	if unix == 0 {
+		return b
+	}
+	// W3C Datetime has years of four digits (https://www.w3.org/TR/NOTE-datetime), and XML Schema has no year 0
+	// (https://www.w3.org/TR/xmlschema-2/#dateTime).
+	t := time.Unix(unix, 0).UTC()
+	if t.Year() < 1 || t.Year() > 9999 {
+		return b
+	}
+	form := time.RFC3339
+	if isDay {
+		form = time.DateOnly
+	}
+	b = append(b, "<lastmod>"...)
+	b = t.AppendFormat(b, form)
+	return append(b, "</lastmod>"...)
+}
+
 // Bound returns an upper bound for the bytes of a document of pages, without extensions. It is
 // cheap, and shows that 50,000 pages with paths of up to some 140 bytes fit into a document.
 func (e Encoder) Bound(pages []page.Page) int64 {
-	const longest = urlOpen + locClose + "<lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>monthly</changefreq><priority>0.55</priority>" + urlClose
-	size := int64(len(declaration+urlSetOpen+rootEnd+urlSetClose) + len(e.stylesheet()) + len(Schema09.Namespace()))
-	size += int64(len(pages) * (len(longest) + len(appendURL(nil, e.Base))))
+	const longest = urlOpen + locClose +
+		"<lastmod>2006-01-02T15:04:05Z</lastmod><changefreq>monthly</changefreq><priority>0.55</priority>" +
+		urlClose
+	root := declaration + e.stylesheet() + urlSetOpen + Schema09.Namespace() + rootEnd + urlSetClose // 0.84's is shorter
+	entry := len(longest) + len(appendURL(nil, e.Base))
+	size := int64(len(root))
+	size += int64(len(pages) * entry)
 	for i := range pages {
 		size += int64(maxEscape * len(pages[i].Path))
 	}
@@ -228,11 +280,16 @@ func TextSize(base string, p page.Page) int {
 
 // IsOwn reports whether a document, or its beginning, is as an [Encoder] writes it.
 func IsOwn(document []byte) bool {
-	rest, ok := bytes.CutPrefix(document, []byte(declaration))
+	rest, isDeclared := bytes.CutPrefix(document, []byte(declaration))
+	if !isDeclared {
+		return false
+	}
 	if bytes.HasPrefix(rest, []byte(styleOpen)) {
 		_, rest, _ = bytes.Cut(rest, []byte(styleClose))
 	}
+	// The first entry is on a line of its own, and begins with its loc.
 	root, rest, _ := bytes.Cut(rest, []byte("\n"))
-	return ok && (bytes.HasPrefix(root, []byte(urlSetOpen)) && bytes.HasPrefix(rest, []byte(urlOpen)) ||
-		bytes.HasPrefix(root, []byte(indexOpen)) && bytes.HasPrefix(rest, []byte(sitemapOpen)))
+	isURLSet := bytes.HasPrefix(root, []byte(urlSetOpen)) && bytes.HasPrefix(rest, []byte(urlOpen))
+	isIndex := bytes.HasPrefix(root, []byte(indexOpen)) && bytes.HasPrefix(rest, []byte(sitemapOpen))
+	return isURLSet || isIndex
 }
