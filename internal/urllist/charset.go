@@ -41,11 +41,10 @@ func startsWithASCII(start []byte, order unicode.Endianness) bool {
 	if len(start) < 2 {
 		return false
 	}
-	high, low := start[0], start[1]
-	if order == unicode.LittleEndian {
-		high, low = low, high
+	if order == unicode.BigEndian {
+		return start[0] == 0 && start[1] != 0
 	}
-	return high == 0 && low != 0
+	return start[0] != 0 && start[1] == 0
 }
 
 // DecodeDeclared is the [encoding/xml.Decoder.CharsetReader] of documents whose start does not tell their charset. Its
@@ -53,7 +52,10 @@ func startsWithASCII(start []byte, order unicode.Endianness) bool {
 func DecodeDeclared(label string, in io.Reader) (io.Reader, error) {
 	encoding, name := charset.Lookup(label)
 	switch {
-	case encoding == nil, name == "replacement": // which decodes to nothing, as those charsets are unsafe
+	case encoding == nil:
+		return nil, CharsetError(label)
+	case name == "replacement":
+		// It stands for charsets that are unsafe, and decodes to nothing (https://encoding.spec.whatwg.org/#replacement).
 		return nil, CharsetError(label)
 	case strings.HasPrefix(name, "utf-16"):
 		// The declaration was read byte by byte, so the text cannot be UTF-16. Programs that write XML into a string

@@ -19,6 +19,7 @@ var (
 	errText   = errors.New("the line is not text in UTF-8")
 	errStart  = errors.New("a URL must begin with a slash, https:// or http://")
 	errSecond = errors.New("a line must have only one URL")
+	errOption = errors.New("the option is unknown")
 	errDate   = errors.New("a date must be 2006-01-02, 2006-01-02T15:04Z or 2006-01-02T15:04:05+07:00, from 1981 on")
 
 	comment   = regexp.MustCompile(`(^|[ \t])#.*`) // elsewhere a # begins a URL's fragment
@@ -43,72 +44,113 @@ func ParseLine(s, base string) (page.Page, error) {
 	if s == "" {
 		return page.Page{}, errBlank
 	}
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
+	isBinary := func(r rune) bool { return unicode.IsControl(r) && r != '\t' }
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, isBinary) {
 		return page.Page{}, errText
 	}
-	var p page.Page
-	url := s
-	options := ""
-	if blank := strings.IndexAny(s, " \t"); blank > 0 {
-		if at := option.FindStringIndex(s[blank:]); at != nil {
-			url = s[:blank+at[0]]
-			options = s[len(url):]
-		}
-		if secondURL.MatchString(url[blank:]) {
-			return page.Page{}, errSecond
-		}
+	url, options, err := splitLine(s)
+	if err != nil {
+		return page.Page{}, err
 	}
+	var p page.Page
+	if err := readOptions(&p, options); err != nil {
+		return page.Page{}, err
+	}
+	p.Path, err = pathOf(url, base)
+	return p, err
+}
+
+// splitLine splits the URL of a line from its options. A URL may have spaces in it, so it goes on to the first word that
+// is an option.
+func splitLine(s string) (url, options string, err error) {
+	blank := strings.IndexAny(s, " \t")
+	if blank < 0 {
+		return s, "", nil
+	}
+	url = s
+	if at := option.FindStringIndex(s[blank:]); at != nil {
+		begins := blank + at[0]
+		url = s[:begins]
+		options = s[begins:]
+	}
+	if secondURL.MatchString(url[blank:]) {
+		return "", "", errSecond
+	}
+	return strings.TrimRight(url, " \t"), options, nil
+}
+
+// readOptions reads what follows the URL into a page.
+func readOptions(p *page.Page, options string) error {
 	var given []string
-	var err error
 	for _, word := range strings.Fields(options) {
-		key, value, ok := strings.Cut(word, "=")
-		switch key {
-		case "lastmod":
-			p.LastMod, p.LastModDay, ok = page.ParseDate(value)
-			if !ok {
-				err = fmt.Errorf("'%s': %w", value, errDate)
-			}
-		case "changefreq":
-			p.ChangeFreq, err = page.ParseChangeFreq(value)
-		case "priority":
-			p.Priority, err = page.ParsePriority(value)
-		default:
-			if !ok {
-				return page.Page{}, fmt.Errorf("'%s' after an option: the URL must come first", word)
-			}
-			return page.Page{}, fmt.Errorf("unknown option '%s=': use lastmod=, changefreq= or priority=", key)
+		key, value, hasValue := strings.Cut(word, "=")
+		err := readOption(p, key, value)
+		if errors.Is(err, errOption) && !hasValue {
+			return fmt.Errorf("'%s' after an option: the URL must come first", word)
+		}
+		if errors.Is(err, errOption) {
+			return fmt.Errorf("unknown option '%s=': use lastmod=, changefreq= or priority=", key)
 		}
 		if slices.Contains(given, key) {
-			return page.Page{}, fmt.Errorf("%s is given twice", key)
+			return fmt.Errorf("%s is given twice", key)
 		}
 		given = append(given, key)
 		if err != nil {
-			return page.Page{}, fmt.Errorf("%s: %w", key, err)
+			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	p.Path, err = pathOf(strings.TrimRight(url, " \t"), base)
-	return p, err
+	return nil
+}
+
+// readOption reads one option into a page. The error is errOption, or says what its value should be.
+func readOption(p *page.Page, key, value string) (err error) {
+	switch key {
+	case "lastmod":
+		var ok bool
+		p.LastMod, p.LastModDay, ok = page.ParseDate(value)
+		if !ok {
+			return fmt.Errorf("'%s': %w", value, errDate)
+		}
+	case "changefreq":
+		p.ChangeFreq, err = page.ParseChangeFreq(value)
+	case "priority":
+		p.Priority, err = page.ParsePriority(value)
+	default:
+		return errOption
+	}
+	return err
 }
 
 // pathOf returns the canonical path of a URL of the site at base.
 func pathOf(url, base string) (path string, err error) {
-	if rest, ok := strings.CutPrefix(url, base); ok && strings.HasPrefix(rest, "/") && base != "" {
-		path, err = page.Canonical(rest) // as most are written
-	} else if strings.HasPrefix(url, "/") && !strings.HasPrefix(url, "//") {
+	rest, hasBase := strings.CutPrefix(url, base)
+	isOfSite := base != "" && hasBase && strings.HasPrefix(rest, "/")      // as most are written
+	isPath := strings.HasPrefix(url, "/") && !strings.HasPrefix(url, "//") // else a host would follow (RFC 3986, section 4.2)
+	switch {
+	case isOfSite:
+		path, err = page.Canonical(rest)
+	case isPath:
 		path, err = page.Canonical(url)
-	} else {
-		var u origin.URL
-		u, err = origin.ParseURL(url)
-		path = u.Path
-		switch {
-		case errors.Is(err, origin.ErrNotAbsolute):
-			err = errStart
-		case err == nil && base != "" && u.Origin() != base:
-			err = fmt.Errorf("it is on %s, not on %s", u.Origin(), base)
-		}
+	default:
+		path, err = pathOfAbsolute(url, base)
 	}
 	if n := len(base) + len(path); err == nil && n > page.MaxLoc {
 		err = fmt.Errorf("the URL has %d bytes, more than the %d that a sitemap may list", n, page.MaxLoc)
 	}
 	return path, err
+}
+
+// pathOfAbsolute is pathOf for a URL that is written in another form than base.
+func pathOfAbsolute(url, base string) (string, error) {
+	u, err := origin.ParseURL(url)
+	if errors.Is(err, origin.ErrNotAbsolute) {
+		return "", errStart
+	}
+	if err != nil {
+		return u.Path, err
+	}
+	if base != "" && u.Origin() != base {
+		return u.Path, fmt.Errorf("it is on %s, not on %s", u.Origin(), base)
+	}
+	return u.Path, nil
 }

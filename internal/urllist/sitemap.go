@@ -68,12 +68,11 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 			return fmt.Errorf("decompressing: %w", err)
 		}
 	}
+	// A few bytes of gzip can hold gigabytes: the bound is for what they decompress to.
 	limited := &io.LimitedReader{R: r, N: maxDocument + 1}
 	text, charset := DecodeStart(bufio.NewReaderSize(limited, maxLine))
 	b = bufio.NewReaderSize(text, maxLine)
-	head, _ := b.Peek(4096)
-	head = bytes.TrimLeft(head, " \t\r\n")
-	if bytes.HasPrefix(head, []byte("<")) && (bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))) {
+	if isSitemap(b) {
 		err = s.readXML(ctx, b, charset, depth)
 	} else {
 		err = s.readLines(ctx, b)
@@ -82,6 +81,17 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 		err = errors.Join(errDocument, err)
 	}
 	return err
+}
+
+// isSitemap reports whether a document is a sitemap in XML. Declarations and comments may stand before its root element.
+// A page of an application that knows no such path is read as a list, of which each line is refused.
+func isSitemap(b *bufio.Reader) bool {
+	head, _ := b.Peek(4096)
+	head = bytes.TrimLeft(head, " \t\r\n")
+	if !bytes.HasPrefix(head, []byte("<")) {
+		return false
+	}
+	return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
 }
 
 // take yields the page of the n-th line or entry, or refuses its text.
@@ -147,22 +157,17 @@ func (s *Reader) readXML(ctx context.Context, r io.Reader, charset string, depth
 		if errors.Is(err, io.EOF) {
 			return errors.Join(failed...)
 		}
-		start, ok := token.(xml.StartElement)
-		if err == nil && (!ok || start.Name.Local != "url" && start.Name.Local != "sitemap") {
+		start, isEntry := entryStart(token)
+		if err == nil && !isEntry {
 			continue
 		}
-		var e struct {
-			Loc        string `xml:"loc"`
-			LastMod    string `xml:"lastmod"`
-			ChangeFreq string `xml:"changefreq"`
-			Priority   string `xml:"priority"`
-		}
+		var e entry
 		if err == nil {
 			err = d.DecodeElement(&e, &start)
 		}
 		var unknown CharsetError
 		if errors.As(err, &unknown) {
-			return errors.Join(append(failed, unknown)...)
+			return errors.Join(append(failed, unknown)...) // it is the whole document's, not that of an entry
 		}
 		if err != nil {
 			return errors.Join(append(failed, fmt.Errorf("entry %d: %w", n, err))...)
@@ -173,13 +178,8 @@ func (s *Reader) readXML(ctx context.Context, r io.Reader, charset string, depth
 				failed = append(failed, fmt.Errorf("%s: %w", short(loc), err))
 			}
 		} else {
-			// Hints that cannot be read are none: the URL counts.
-			var p page.Page
-			p.LastMod, p.LastModDay, _ = page.ParseDate(e.LastMod)
-			p.ChangeFreq, _ = page.ParseChangeFreq(strings.ToLower(strings.TrimSpace(e.ChangeFreq)))
-			p.Priority, _ = page.ParsePriority(strings.TrimSpace(e.Priority))
-			p.Path, err = pathOf(loc, s.Base)
-			_ = s.take(n, loc, p, err)
+			p, err := e.page(loc, s.Base)
+			_ = s.take(n, loc, p, err) // its error is in s.stopped
 		}
 		n++
 	}
@@ -187,6 +187,29 @@ func (s *Reader) readXML(ctx context.Context, r io.Reader, charset string, depth
 		return s.stopped
 	}
 	return ctx.Err()
+}
+
+// entry is a <url> of a urlset, or a <sitemap> of a sitemapindex.
+type entry struct {
+	Loc        string `xml:"loc"`
+	LastMod    string `xml:"lastmod"`
+	ChangeFreq string `xml:"changefreq"`
+	Priority   string `xml:"priority"`
+}
+
+// entryStart returns the start tag of an entry, whatever namespace it has.
+func entryStart(token xml.Token) (start xml.StartElement, ok bool) {
+	start, ok = token.(xml.StartElement)
+	return start, ok && (start.Name.Local == "url" || start.Name.Local == "sitemap")
+}
+
+// page returns the page of an entry. Hints that cannot be read are none: the URL counts.
+func (e *entry) page(loc, base string) (p page.Page, err error) {
+	p.LastMod, p.LastModDay, _ = page.ParseDate(e.LastMod)
+	p.ChangeFreq, _ = page.ParseChangeFreq(strings.ToLower(strings.TrimSpace(e.ChangeFreq)))
+	p.Priority, _ = page.ParsePriority(strings.TrimSpace(e.Priority))
+	p.Path, err = pathOf(loc, base)
+	return p, err
 }
 
 // readChild reads a document that an index names.
