@@ -34,14 +34,19 @@ func Merge(body []byte, urls ...string) []byte {
 	if lines == "" || bytes.ContainsFunc(body, isBinary) {
 		return body
 	}
+	return slices.Concat(body, []byte(toBlankLine(body, eol)+lines))
+}
+
+// toBlankLine returns what has to follow a body so that its last line is a blank one; "" for a body without a line.
+func toBlankLine(body []byte, eol string) string {
 	text := string(bytes.TrimPrefix(body, []byte(bom)))
-	blank := eol + eol
-	if text == "" || strings.HasSuffix(text, blank) {
-		blank = ""
-	} else if strings.HasSuffix(text, eol) {
-		blank = eol
+	switch {
+	case text == "", strings.HasSuffix(text, eol+eol):
+		return ""
+	case strings.HasSuffix(text, eol):
+		return eol
 	}
-	return slices.Concat(body, []byte(blank+lines))
+	return eol + eol
 }
 
 // isBinary reports whether no text has a byte (https://mimesniff.spec.whatwg.org/#binary-data-byte), save 0x1A, with
@@ -68,13 +73,15 @@ func Naming(contentType string, body []byte, urls ...string) (merged []byte, mad
 // (https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type).
 func IsHTML(contentType string, body []byte) bool {
 	media, _, _ := mime.ParseMediaType(contentType)
-	if media == "" || media == "text/plain" || media == unspecific {
-		body = bytes.TrimPrefix(body, []byte(bom))
-		body = body[:min(len(body), 512)]
-		media, _, _ = mime.ParseMediaType(http.DetectContentType(body))
-		return media == "text/html" || media == "text/xml" && bytes.Contains(body, []byte("<html"))
+	isByName := media == "" || media == "text/plain" || media == unspecific
+	if !isByName {
+		return media == "text/html" || media == "application/xhtml+xml"
 	}
-	return media == "text/html" || media == "application/xhtml+xml"
+	start := bytes.TrimPrefix(body, []byte(bom))
+	start = start[:min(len(start), 512)]
+	media, _, _ = mime.ParseMediaType(http.DetectContentType(start))
+	isXHTML := media == "text/xml" && bytes.Contains(start, []byte("<html"))
+	return media == "text/html" || isXHTML
 }
 
 const unspecific = "application/octet-stream"
@@ -83,9 +90,13 @@ const unspecific = "application/octet-stream"
 // HTML; and a missing or unspecific one, because crawlers ignore it.
 func isText(contentType string) bool {
 	media, params, _ := mime.ParseMediaType(contentType)
+	if media == "" || media == unspecific {
+		return true
+	}
+	// A line in UTF-8 behind such text would be none in it.
 	charset := strings.ToLower(params["charset"])
-	return media == "" || media == unspecific || strings.HasPrefix(media, "text/") && media != "text/html" &&
-		!strings.HasPrefix(charset, "utf-16") && !strings.HasPrefix(charset, "utf-32")
+	isWide := strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "utf-32")
+	return strings.HasPrefix(media, "text/") && media != "text/html" && !isWide
 }
 
 // fields yields the fields of a robots.txt: a lower-case name and a value. Lines end in LF, CR or both. A blank may
@@ -96,10 +107,13 @@ func fields(body []byte) iter.Seq2[string, string] {
 		for line := range strings.FieldsFuncSeq(string(bytes.TrimPrefix(body, []byte(bom))), isEnd) {
 			line, _, _ = strings.Cut(line, "#")
 			name, value, ok := strings.Cut(line, ":")
-			if words := strings.Fields(line); !ok && len(words) == 2 && !strings.EqualFold(words[0], "sitemap") {
-				name = words[0]
-				value = words[1]
-				ok = true
+			if !ok {
+				words := strings.Fields(line)
+				ok = len(words) == 2 && !strings.EqualFold(words[0], "sitemap")
+				if ok {
+					name = words[0]
+					value = words[1]
+				}
 			}
 			if ok && !yield(strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)) {
 				return
@@ -108,11 +122,15 @@ func fields(body []byte) iter.Seq2[string, string] {
 	}
 }
 
+// maxSitemaps bounds the documents that a robots.txt, which may be a stranger's, has others read.
+const maxSitemaps = 1000
+
 // Sitemaps returns the URLs of the Sitemap lines of a robots.txt as they are written, at most 1,000.
 func Sitemaps(body []byte) []string {
 	var all []string
 	for name, value := range fields(body) {
-		if name == "sitemap" && value != "" && len(all) < 1000 {
+		isOne := name == "sitemap" && value != ""
+		if isOne && len(all) < maxSitemaps {
 			all = append(all, value)
 		}
 	}

@@ -31,6 +31,7 @@ func ReadRules(body []byte, crawler string) Rules {
 	for name, value := range fields(body) {
 		switch name {
 		case "user-agent", "useragent", "user agent":
+			// Several of these lines in a row begin one group (RFC 9309, section 2.2).
 			if inRules {
 				isOwn = false
 				isGeneral = false
@@ -42,10 +43,15 @@ func ReadRules(body []byte, crawler string) Rules {
 			known = known || isOwn
 		case "allow", "disallow":
 			inRules = true
+			// A rule without a path matches nothing, but ends the lines that begin a group.
 			if value == "" {
 				continue
 			}
-			rule := newPathRule(map[bool]string{true: "Allow: ", false: "Disallow: "}[name == "allow"], value)
+			verb := "Disallow: "
+			if name == "allow" {
+				verb = "Allow: "
+			}
+			rule := newPathRule(verb, value)
 			if isOwn {
 				own.rules = append(own.rules, rule)
 			}
@@ -54,6 +60,7 @@ func ReadRules(body []byte, crawler string) Rules {
 			}
 		}
 	}
+	// A group without rules counts, too: it allows all, whatever the groups for others say.
 	if !known {
 		own = general
 	}
@@ -77,6 +84,7 @@ func productToken(value string) string {
 }
 
 func newPathRule(name, path string) pathRule {
+	// A rule must begin with a slash (RFC 9309, section 2.2). Where it is missing, it is meant.
 	if path[0] != '/' && path[0] != '*' {
 		path = "/" + path
 	}
@@ -86,10 +94,16 @@ func newPathRule(name, path string) pathRule {
 	if toEnd {
 		pattern += "$"
 	}
-	return pathRule{name + pattern, len(pattern), pieces, toEnd}
+	return pathRule{
+		line:   name + pattern,
+		length: len(pattern),
+		pieces: pieces,
+		toEnd:  toEnd,
+	}
 }
 
-// canonicalPattern returns a rule's path in the form of canonical paths, in the spelling of [bare]. A $ is encoded, and an encoded * stays so.
+// canonicalPattern returns a rule's path in the form of canonical paths, in the spelling of [bare]. A $ is encoded, and an
+// encoded * stays so.
 func canonicalPattern(path string) string {
 	var out []byte
 	before := "/x" // of an escape: those of a path are compared otherwise than those of a query
@@ -163,8 +177,10 @@ func (r *Rules) Line(path string) string {
 
 func (p *pathRule) match(path string) bool {
 	path, ok := strings.CutPrefix(path, p.pieces[0])
+	// Each piece is taken where it is found first: what is left for the others is then longest, so nothing is tried twice.
 	for i := 1; ok && i < len(p.pieces); i++ {
-		if i == len(p.pieces)-1 && p.toEnd {
+		isLast := i == len(p.pieces)-1
+		if isLast && p.toEnd {
 			return strings.HasSuffix(path, p.pieces[i])
 		}
 		_, path, ok = strings.Cut(path, p.pieces[i])
