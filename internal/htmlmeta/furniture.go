@@ -68,7 +68,8 @@ func (s *scanner) furniture() (kind zoneKind, isByID bool) {
 		case isAttribute(a.name, "id"):
 			byID := furnitureOfID(a.value)
 			if kind == content && byID != content {
-				kind, isByID = byID, true
+				kind = byID
+				isByID = true
 			}
 		}
 	}
@@ -156,7 +157,9 @@ func newEnds(words map[string]zoneKind) *ends {
 }
 
 func (e *ends) has(word []byte) bool {
-	first, last := word[0]%32, word[len(word)-1]%32 // a letter has the same in either case
+	// A letter has the same lower five bits in either case.
+	first := word[0] % 32
+	last := word[len(word)-1] % 32
 	return e[first]&(1<<last) != 0
 }
 
@@ -204,8 +207,9 @@ func (c *blockCounter) withoutFurniture(part int, all tally, ofArticle bool) tal
 	left := all
 	end := 0 // of the furniture that was dropped last
 	for _, z := range c.zones {
-		isInDropped := z.from.blocks < end
-		if z.kind == article || z.part != part || ofArticle && !z.inArticle || isInDropped || !z.isDropped(all) {
+		isCounted := z.part == part && (z.inArticle || !ofArticle)
+		isInDropped := z.from.blocks < end // it went with that
+		if z.kind == article || !isCounted || isInDropped || !z.isDropped(all) {
 			continue
 		}
 		left = left.minus(z.tally())

@@ -32,7 +32,8 @@ func (p *Parser) readHeader(h http.Header) {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
 			p.scanTag([]byte(tag), len("<"), html.StartTagToken)
-			if p.attribute("anchor") == nil { // else it is another page's
+			// With an anchor, it is the link of another page (RFC 8288, section 3.2).
+			if p.attribute("anchor") == nil {
 				p.link()
 			}
 		}
@@ -54,29 +55,47 @@ func (p *Parser) refresh(content string) {
 	}
 }
 
-// link reads a <link>. One that says for which readers it is does not name a canonical
-// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
+// link reads a <link>.
 func (p *Parser) link() {
-	rel, lang := p.attribute("rel"), bytes.Trim(p.attribute("hreflang"), white)
-	has := func(name string) bool { return p.attribute(name) != nil }
-	isCanonical := hasWord(rel, "canonical") && !slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, has)
-	isAlternate := p.options.Alternates && len(p.meta.Alternates) < MaxAlternates && languagePattern.Match(lang) &&
-		hasWord(rel, "alternate") && !hasWord(rel, "stylesheet")
-	isMarkdown := p.options.Markdown && p.meta.Markdown == "" && hasWord(rel, "alternate") && p.isOfType("text/markdown")
+	rel := p.attribute("rel")
+	lang := bytes.Trim(p.attribute("hreflang"), white)
+	isCanonical := hasWord(rel, "canonical") && !p.isForSomeReaders()
+	isAlternate := false
+	isMarkdown := false
+	if hasWord(rel, "alternate") {
+		isStylesheet := hasWord(rel, "stylesheet") // rel="alternate stylesheet" is another look of the same page
+		isAlternate = p.options.Alternates && !isStylesheet && languagePattern.Match(lang)
+		isMarkdown = p.options.Markdown && p.meta.Markdown == "" && p.isOfType("text/markdown")
+	}
 	if !isCanonical && !isAlternate && !isMarkdown {
 		return
 	}
 	to := p.base.absolute(p.attribute("href"))
 	if isCanonical && to != "" {
-		p.severalCanonicals = p.severalCanonicals || p.meta.Canonical != "" && p.meta.Canonical != to
+		isAnother := p.meta.Canonical != "" && p.meta.Canonical != to
+		p.severalCanonicals = p.severalCanonicals || isAnother
 		p.meta.Canonical = to
 	}
-	isSame := func(a page.Alternate) bool { return strings.EqualFold(a.Lang, string(lang)) }
-	if isAlternate && to != "" && !slices.ContainsFunc(p.meta.Alternates, isSame) {
-		p.meta.Alternates = append(p.meta.Alternates, page.Alternate{Lang: string(lang), URL: to})
+	if isAlternate && to != "" {
+		p.addAlternate(page.Alternate{Lang: string(lang), URL: to})
 	}
 	if isMarkdown {
 		p.meta.Markdown = to
+	}
+}
+
+// isForSomeReaders reports whether a <link> says for which readers it is. Such a one does not name a canonical
+// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
+func (p *Parser) isForSomeReaders() bool {
+	has := func(name string) bool { return p.attribute(name) != nil }
+	return slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, has)
+}
+
+// addAlternate keeps the first version in each language.
+func (p *Parser) addAlternate(a page.Alternate) {
+	isSame := func(other page.Alternate) bool { return strings.EqualFold(other.Lang, a.Lang) }
+	if len(p.meta.Alternates) < MaxAlternates && !slices.ContainsFunc(p.meta.Alternates, isSame) {
+		p.meta.Alternates = append(p.meta.Alternates, a)
 	}
 }
 
@@ -105,37 +124,53 @@ func (p *Parser) metaTag() {
 	}
 	for _, attribute := range []string{"name", "property", "http-equiv"} {
 		name := strings.ToLower(strings.Trim(string(p.attribute(attribute)), white))
-		switch rank := slices.Index(dateNames, name) + 1; {
-		case name == "robots" || name == "googlebot":
+		if name == "robots" || name == "googlebot" {
 			p.robots(string(content), false)
-		case p.inBody:
-		case rank > 0:
-			p.modified.declare(rank, string(content), p.now)
-		case name == "description":
-			p.texts[inHead].gap()
-			p.texts[inHead].write(content)
-			if p.options.Descriptions && p.meta.Description == "" {
-				p.meta.Description = oneLine(content)
-			}
-		case name == "og:description":
-			if p.options.Descriptions && p.shared.description == "" {
-				p.shared.description = oneLine(content)
-			}
-		case name == "og:title":
-			if p.options.Articles && p.shared.title == "" {
-				p.shared.title = oneLine(content)
-			}
-		case name == "article:published_time":
-			if p.options.Articles {
-				p.published.declare(ofMeta, string(content), p.now)
-			}
-		case name == "content-language":
-			if p.options.Articles && p.langs[inMeta] == "" {
-				p.langs[inMeta] = onlyLanguage(string(content))
-			}
-		case name == "og:image" || name == "og:image:url" || name == "og:image:secure_url":
-			p.addImage(inHead, content)
+		} else if !p.inBody {
+			p.headTag(name, content)
 		}
+	}
+}
+
+// headTag reads a <meta> with a name, which counts in the head only.
+func (p *Parser) headTag(name string, content []byte) {
+	rank := slices.Index(dateNames, name) + 1
+	if rank > 0 {
+		p.modified.declare(rank, string(content), p.now)
+		return
+	}
+	switch name {
+	case "description":
+		p.texts[inHead].gap()
+		p.texts[inHead].write(content)
+		if p.options.Descriptions {
+			keepFirst(&p.meta.Description, content)
+		}
+	case "og:description":
+		if p.options.Descriptions {
+			keepFirst(&p.shared.description, content)
+		}
+	case "og:title":
+		if p.options.Articles {
+			keepFirst(&p.shared.title, content)
+		}
+	case "article:published_time":
+		if p.options.Articles {
+			p.published.declare(ofMeta, string(content), p.now)
+		}
+	case "content-language":
+		if p.options.Articles && p.langs[inMeta] == "" {
+			p.langs[inMeta] = onlyLanguage(string(content))
+		}
+	case "og:image", "og:image:url", "og:image:secure_url":
+		p.addImage(inHead, content)
+	}
+}
+
+// keepFirst sets what a page declares, on one line, unless an earlier tag did.
+func keepFirst(s *string, declared []byte) {
+	if *s == "" {
+		*s = oneLine(declared)
 	}
 }
 
@@ -158,56 +193,96 @@ func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) 
 		return false
 	}
 	unix, day, ok := page.ParseDate(s)
-	if !ok || !now.IsZero() && unix > now.Add(24*time.Hour).Unix() {
+	isFuture := !now.IsZero() && unix > now.Add(24*time.Hour).Unix()
+	if !ok || isFuture {
 		return false
 	}
 	*d = declaredDate{unix: unix, day: day, rank: rank}
 	return true
 }
 
-const white, separators = " \t\r\n\f", white + ",;"
+const (
+	white      = " \t\r\n\f"
+	separators = white + ",;"
+)
+
+// maxRobots is the most bytes of robots directives that are read: nothing real is longer.
+const maxRobots = 4 << 10
 
 // parseRobots reads the directives of a robots meta tag, or of an X-Robots-Tag header
 // (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). In a header, a robot's name and
-// a colon may begin its directives; those for all robots and for googlebot count. A directive with a value is not
-// such a name.
+// a colon may begin its directives; those for all robots and for googlebot count.
 func parseRobots(s string, header bool, now time.Time) (noindex, nofollow bool) {
-	s = s[:min(len(s), 4<<10)] + "," // nothing real is longer
-	wordEnd := func() int { return strings.IndexAny(s, separators+":") }
+	rest := s[:min(len(s), maxRobots)] + "," // so that each word has an end
 	applies := true
-	for s = strings.TrimLeft(s, separators); s != ""; s = strings.TrimLeft(s, separators) {
-		word := strings.ToLower(s[:wordEnd()])
-		s = strings.TrimLeft(s[wordEnd():], white)
-		value, hasValue := strings.CutPrefix(s, ":")
-		if hasValue {
-			s = strings.TrimLeft(value, white)
+	for {
+		rest = strings.TrimLeft(rest, separators)
+		if rest == "" {
+			return noindex, nofollow
 		}
+		var word string
+		var hasValue bool
+		word, rest, hasValue = cutDirective(rest)
 		switch {
 		case !hasValue:
 			noindex = noindex || applies && (word == "noindex" || word == "none")
 			nofollow = nofollow || applies && (word == "nofollow" || word == "none")
 		case word == "unavailable_after":
-			date := datePattern.FindString(s)
-			unix, _, ok := page.ParseDate(date)
-			if !ok {
-				date = s[:wordEnd()]
-			}
-			s = s[len(date):]
-			noindex = noindex || applies && ok && !now.IsZero() && unix < now.Unix()
-		case header && word != "" && (isLetter(word[0]) || word == "*") && !strings.HasPrefix(word, "max-"):
+			var isOver bool
+			isOver, rest = cutUnavailable(rest, now)
+			noindex = noindex || applies && isOver
+		case header && isRobotName(word):
 			applies = word == "googlebot" || word == "robots" || word == "*"
 		default:
-			s = s[wordEnd():]
+			rest = rest[wordEnd(rest):] // a value that does not matter
 		}
 	}
-	return noindex, nofollow
+}
+
+// wordEnd returns where the first word of robots directives ends.
+func wordEnd(s string) int { return strings.IndexAny(s, separators+":") }
+
+// cutDirective returns the first word of robots directives, in lower case, and what follows it. If a colon does, that is
+// a value, or the directives of the robot that the word names.
+func cutDirective(s string) (word, rest string, hasValue bool) {
+	end := wordEnd(s)
+	word = strings.ToLower(s[:end])
+	rest = strings.TrimLeft(s[end:], white)
+	value, hasValue := strings.CutPrefix(rest, ":")
+	if hasValue {
+		rest = strings.TrimLeft(value, white)
+	}
+	return word, rest, hasValue
+}
+
+// cutUnavailable reads the date from which on a page is unavailable, and returns what follows it.
+func cutUnavailable(s string, now time.Time) (isOver bool, rest string) {
+	date := datePattern.FindString(s)
+	unix, _, ok := page.ParseDate(date)
+	if !ok {
+		// Directives may follow a date that cannot be read: only a word of it is passed over.
+		return false, s[wordEnd(s):]
+	}
+	isOver = !now.IsZero() && unix < now.Unix()
+	return isOver, s[len(date):]
+}
+
+// isRobotName reports whether a word with a colon behind it can be a robot's name, and is not a directive with a value,
+// such as max-snippet.
+func isRobotName(word string) bool {
+	if word == "" || strings.HasPrefix(word, "max-") {
+		return false
+	}
+	return isLetter(word[0]) || word == "*"
 }
 
 // datePattern matches what may be a date: a comma may follow a weekday in it.
 var datePattern = regexp.MustCompile(`^([A-Za-z]+,\s*)?[^,;]*`)
 
 // https://html.spec.whatwg.org/multipage/semantics.html#shared-declarative-refresh-steps
-var refreshPattern = regexp.MustCompile(`(?is)^\s*(?:[0-9][0-9.]*|\.[0-9.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|([^"'].*)|$)`)
+var refreshPattern = regexp.MustCompile(`(?is)^\s*(?:[0-9][0-9.]*|\.[0-9.]*)` + // the delay
+	`(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?` +
+	`(?:"([^"]*)|'([^']*)|([^"'].*)|$)`)
 
 // parseRefresh returns the URL in a refresh, after its delay; "": it is not valid, or has none.
 func parseRefresh(s string) string {

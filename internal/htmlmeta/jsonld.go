@@ -34,6 +34,7 @@ func hasType(thing map[string]any, types map[string]bool) bool {
 // readJSON reads a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
 func (p *Parser) readJSON(data []byte) {
 	p.jsonSize += len(data)
+	// Of what declares no date, nothing is wanted: it need not be decoded.
 	hasDate := bytes.Contains(data, []byte("dateModified")) ||
 		p.options.Articles && bytes.Contains(data, []byte("datePublished"))
 	if p.jsonSize > maxJSON || !hasDate {

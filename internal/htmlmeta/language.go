@@ -20,7 +20,8 @@ func IsLanguage(hreflang string) bool {
 	if parts == nil {
 		return false
 	}
-	base, country := parts[1], parts[2]
+	base := parts[1]
+	country := parts[2]
 	if base == "" {
 		return true // x-default
 	}

@@ -31,12 +31,14 @@ var browserRules = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
 
 // resolve returns the origin to which a reference leads, and appends the canonical path and query to dst.
 func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
-	ref, _, _ = bytes.Cut(bytes.TrimFunc(ref, func(c rune) bool { return c <= ' ' }), []byte("#"))
+	ref = bytes.TrimFunc(ref, func(c rune) bool { return c <= ' ' })
+	ref, _, _ = bytes.Cut(ref, []byte("#"))
 	if len(ref) == 0 || len(ref) > 2*MaxURL {
 		return "", dst, false
 	}
 	site = l.origin
-	n, prefix := len(site), ""
+	n := len(site)
+	prefix := "" // of the path
 	switch {
 	case len(ref) > n && ref[n] == '/' && string(ref[:n]) == site:
 		ref = ref[n:]
@@ -52,20 +54,25 @@ func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
 		if err != nil {
 			return "", dst, false
 		}
-		site, prefix, ref = u.Origin(), u.Path, nil
+		site = u.Origin()
+		prefix = u.Path
+		ref = nil
 	case ref[0] == '?':
 		prefix, _, _ = strings.Cut(l.path, "?")
 	case ref[0] != '/':
 		prefix = page.Folder(l.path)
 	}
 	if prefix != "" {
-		var buf [256]byte
-		ref = append(append(buf[:0], prefix...), ref...)
+		var buf [256]byte // spares most references an allocation
+		joined := append(buf[:0], prefix...)
+		ref = append(joined, ref...)
 	}
 	path, err := page.AppendCanonical(dst, ref)
-	return site, path, err == nil && len(site)+len(path)-len(dst) <= MaxURL
+	size := len(site) + len(path) - len(dst)
+	return site, path, err == nil && size <= MaxURL
 }
 
+// hasScheme reports whether a colon comes before any slash and query: /a:b and ?to=a:b have none (RFC 3986, section 4.2).
 func hasScheme(ref []byte) bool {
 	end := bytes.IndexAny(ref, ":/?")
 	return end > 0 && ref[end] == ':' && isLetter(ref[0])

@@ -26,8 +26,12 @@ type Parser struct {
 	scanner
 	elements
 	blockCounter
-	xhtml, inBody, hasBase, nofollow, severalCanonicals bool
-	isJSON                                              bool // the script that has begun is JSON-LD
+	xhtml             bool // the response is XHTML
+	inBody            bool
+	hasBase           bool // a <base> has come
+	nofollow          bool // no link of the page is to be followed
+	severalCanonicals bool // that differ
+	isJSON            bool // the script that has begun is JSON-LD
 
 	texts    [parts]text
 	images   [parts][]string
@@ -78,9 +82,13 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 
 // begin prepares for a page and reads its header.
 func (p *Parser) begin(pg Page) {
-	size := cap(p.texts[inMainPart].buf) + cap(p.texts[inOtherPart].buf) + p.blockMemory()
-	if p.seen == nil || len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 || size > 1<<18 {
-		*p = Parser{options: p.options, countsBeside: p.countsBeside, seen: make(map[uint64]struct{})} // a large page costs the next ones nothing
+	// A large page costs the next ones nothing.
+	if p.seen == nil || p.isLarge() {
+		*p = Parser{
+			options:      p.options,
+			countsBeside: p.countsBeside,
+			seen:         make(map[uint64]struct{}),
+		}
 	}
 	clear(p.seen)
 	for i, t := range p.texts {
@@ -91,13 +99,28 @@ func (p *Parser) begin(pg Page) {
 	if canonical, err := page.Canonical(pg.Path); err == nil {
 		self.path = canonical
 	}
+	// All that is known of the page before is forgotten; the buffers are kept.
 	*p = Parser{
-		options: p.options, now: pg.Now, self: self, base: self,
-		scanner: scanner{attributes: p.attributes[:0]}, elements: elements{stack: p.stack[:0]},
-		texts: p.texts, seen: p.seen, paths: p.paths[:0], scratch: p.scratch, blockCounter: p.blockCounter,
+		options:      p.options,
+		now:          pg.Now,
+		self:         self,
+		base:         self,
+		scanner:      scanner{attributes: p.attributes[:0]},
+		elements:     elements{stack: p.stack[:0]},
+		texts:        p.texts,
+		seen:         p.seen,
+		paths:        p.paths[:0],
+		scratch:      p.scratch,
+		blockCounter: p.blockCounter,
 		countsBeside: p.countsBeside,
 	}
 	p.readHeader(pg.Header)
+}
+
+// isLarge reports whether the buffers are larger than those of usual pages.
+func (p *Parser) isLarge() bool {
+	size := cap(p.texts[inMainPart].buf) + cap(p.texts[inOtherPart].buf) + p.blockMemory()
+	return len(p.seen) > 1<<12 || cap(p.attributes) > 1<<10 || size > 1<<18
 }
 
 // finish returns what is known of the page.
@@ -106,12 +129,22 @@ func (p *Parser) finish() Meta {
 		p.meta.Canonical = ""
 	}
 	p.readThings()
-	p.meta.Modified, p.meta.ModifiedDay = p.modified.unix, p.modified.day
+	p.meta.Modified = p.modified.unix
+	p.meta.ModifiedDay = p.modified.day
 	p.meta.Description = cmp.Or(p.meta.Description, p.shared.description)
 	if p.options.Articles {
 		p.readArticle()
 	}
 	p.meta.Text = cmp.Or(p.texts[inMainPart].hash(), p.texts[inOtherPart].hash(), p.texts[inHead].hash())
+	p.readImages()
+	if p.links > 0 && !p.nofollow {
+		p.meta.Links = strings.Split(string(p.paths[1:]), "\n")
+	}
+	return p.meta
+}
+
+// readImages lists the images of the head, which are what a page is shared with, and those of the content.
+func (p *Parser) readImages() {
 	body := inOtherPart
 	if p.hasMain {
 		body = inMainPart
@@ -121,31 +154,47 @@ func (p *Parser) finish() Meta {
 			p.meta.Images = append(p.meta.Images, u)
 		}
 	}
-	if p.links > 0 && !p.nofollow {
-		p.meta.Links = strings.Split(string(p.paths[1:]), "\n")
-	}
-	return p.meta
 }
 
 // toUTF8 returns body in UTF-8 (https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding).
 func toUTF8(body []byte, contentType string) []byte {
-	_, label, _ := strings.Cut(contentType, "charset=")
-	isUTF8 := strings.EqualFold(strings.Trim(label, `"' `), "utf-8") // which nearly all servers send
-	if !strings.Contains(contentType, ";") {
-		// Most other pages name it, or nothing; DetermineEncoding would take longer than all the rest.
-		head := bytes.ToLower(body[:min(len(body), 1024)])
-		named := bytes.Count(head, []byte("charset=utf-8")) + bytes.Count(head, []byte(`charset="utf-8"`))
-		isUTF8 = named == bytes.Count(head, []byte("charset")) && utf8.Valid(body)
-	}
-	if !isUTF8 || bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF")) {
-		e, name, certain := charset.DetermineEncoding(body, contentType)
-		if name != "utf-8" && (certain || name != "windows-1252" || !utf8.Valid(body)) {
-			if decoded, err := e.NewDecoder().Bytes(body); err == nil {
-				body = decoded
-			}
-		}
+	hasUTF16Mark := bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF"))
+	if hasUTF16Mark || !isUTF8(body, contentType) {
+		body = decoded(body, contentType)
 	}
 	return bytes.TrimPrefix(body, []byte("\uFEFF"))
+}
+
+// isUTF8 reports whether a body certainly is in UTF-8, but for what a byte order mark says. Nearly all are. To tell it,
+// charset.DetermineEncoding tokenizes a kilobyte, with 21 allocations a page: more than all the rest.
+func isUTF8(body []byte, contentType string) bool {
+	if strings.Contains(contentType, ";") {
+		_, label, _ := strings.Cut(contentType, "charset=")
+		return strings.EqualFold(strings.Trim(label, `"' `), "utf-8")
+	}
+	// Most pages whose header names no charset name UTF-8 themselves, or none.
+	head := bytes.ToLower(body[:min(len(body), 1024)])
+	named := bytes.Count(head, []byte("charset"))
+	namedUTF8 := bytes.Count(head, []byte("charset=utf-8")) + bytes.Count(head, []byte(`charset="utf-8"`))
+	return named == namedUTF8 && utf8.Valid(body)
+}
+
+// decoded returns a body in UTF-8 by what it declares. One that cannot be decoded stays as it is.
+func decoded(body []byte, contentType string) []byte {
+	e, name, isCertain := charset.DetermineEncoding(body, contentType)
+	if name == "utf-8" {
+		return body
+	}
+	// What is guessed where nothing is declared is windows-1252, which valid UTF-8 hardly ever is.
+	isGuessed := !isCertain && name == "windows-1252"
+	if isGuessed && utf8.Valid(body) {
+		return body
+	}
+	text, err := e.NewDecoder().Bytes(body)
+	if err != nil {
+		return body
+	}
+	return text
 }
 
 func (p *Parser) parse() {
@@ -170,9 +219,14 @@ func (p *Parser) parse() {
 // the head begins the body.
 func (p *Parser) text(raw atom.Atom) {
 	s := p.token
-	if p.region&inTemplate != 0 || !p.inBody && raw == 0 && len(bytes.TrimSpace(s)) == 0 {
+	if p.region&inTemplate != 0 {
 		return
 	}
+	isBetweenTags := !p.inBody && raw == 0 && len(bytes.TrimSpace(s)) == 0 // of the head
+	if isBetweenTags {
+		return
+	}
+	// Character references are none in a script (https://html.spec.whatwg.org/multipage/parsing.html#script-data-state).
 	if bytes.IndexByte(s, '&') >= 0 && raw != atom.Script {
 		p.scratch = unescape(p.scratch[:0], s)
 		s = p.scratch
@@ -208,8 +262,9 @@ func (p *Parser) part() int {
 func (p *Parser) out() *text { return &p.texts[p.part()] }
 
 func (p *Parser) startTag(is traits) {
-	empty := p.closed && (p.xhtml || p.region&inSVG != 0 || p.name == atom.Svg)
-	if is&rawText != 0 && !empty && p.region&inSVG == 0 {
+	// In HTML, a slash at the end of a tag means nothing, but it does in the SVG in it.
+	isEmpty := p.closed && (p.xhtml || p.region&inSVG != 0 || p.name == atom.Svg)
+	if is&rawText != 0 && !isEmpty && p.region&inSVG == 0 {
 		p.raw = p.name
 	}
 	if p.region&(inTemplate|inSVG) == 0 {
@@ -221,7 +276,7 @@ func (p *Parser) startTag(is traits) {
 		p.paragraph(true)
 		p.heading()
 	}
-	if is&tracked != 0 && !empty {
+	if is&tracked != 0 && !isEmpty {
 		if opened := p.open(p.name, p.attribute("role")); opened != nil {
 			opened.zone = p.zoneOf(opened)
 		}
@@ -229,7 +284,9 @@ func (p *Parser) startTag(is traits) {
 }
 
 func (p *Parser) endTag(is traits) {
-	if (p.name == atom.Body || p.name == atom.Html || p.name == atom.Br) && p.region&inTemplate == 0 {
+	// Other end tags end no head (https://html.spec.whatwg.org/multipage/parsing.html#the-after-head-insertion-mode).
+	endsHead := p.name == atom.Body || p.name == atom.Html || p.name == atom.Br
+	if endsHead && p.region&inTemplate == 0 {
 		p.inBody = true
 	}
 	if is&inline == 0 {
@@ -276,18 +333,29 @@ func (p *Parser) element() {
 	case atom.Meta:
 		p.metaTag()
 	case atom.Link:
+		// Search engines accept a canonical in the head only
+		// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
 		if !p.inBody {
 			p.link()
 		}
 	case atom.Base:
-		if href := p.attribute("href"); href != nil && !p.inBody && !p.hasBase {
-			p.hasBase = true
-			if origin, path, ok := p.self.resolve(nil, href); ok {
-				p.base = location{origin, string(path)}
-			}
-		}
+		p.baseTag()
 	case atom.Script:
 		p.isJSON = mediaType(string(p.attribute("type"))) == "application/ld+json"
+	}
+}
+
+// baseTag reads a <base>. The first one with a URL counts
+// (https://html.spec.whatwg.org/multipage/semantics.html#the-base-element).
+func (p *Parser) baseTag() {
+	href := p.attribute("href")
+	if href == nil || p.inBody || p.hasBase {
+		return
+	}
+	p.hasBase = true
+	origin, path, ok := p.self.resolve(nil, href)
+	if ok {
+		p.base = location{origin, string(path)}
 	}
 }
 
@@ -311,13 +379,19 @@ func (p *Parser) frame() {
 // addLink adds a link to another page. Most links of a page are in it many times.
 func (p *Parser) addLink(href []byte) {
 	href, _, _ = bytes.Cut(href, []byte("#"))
-	if len(href) == 0 || p.nofollow || p.links >= MaxLinks || !p.isNew(href, 1) {
+	if len(href) == 0 || p.nofollow || p.links >= MaxLinks {
 		return
+	}
+	if !p.isNew(href, 1) {
+		return // it is not resolved again
 	}
 	origin, path, ok := p.base.resolve(p.scratch[:0], href)
 	p.scratch = path
-	if ok && origin == p.self.origin && string(path) != p.self.path && p.isNew(path, 0) {
-		p.paths = append(append(p.paths, '\n'), path...)
+	isOfSite := ok && origin == p.self.origin
+	isSelf := string(path) == p.self.path
+	if isOfSite && !isSelf && p.isNew(path, 0) {
+		p.paths = append(p.paths, '\n')
+		p.paths = append(p.paths, path...)
 		p.links++
 	}
 }
@@ -331,18 +405,21 @@ func (p *Parser) isNew(url []byte, salt uint64) bool {
 
 // image reads an <img>. Its alternative text is part of the text.
 func (p *Parser) image() {
-	if p.region.hasContent() {
-		p.gap()
-		p.writeText(p.attribute("alt"))
-		p.gap()
-		p.addImage(p.part(), p.attribute("src"))
+	if !p.region.hasContent() {
+		return
 	}
+	p.gap()
+	p.writeText(p.attribute("alt"))
+	p.gap()
+	p.addImage(p.part(), p.attribute("src"))
 }
 
 func (p *Parser) addImage(part int, ref []byte) {
-	if p.options.Images && len(p.images[part]) < 4*MaxImages { // some may be the same
-		if u := p.base.absolute(ref); u != "" {
-			p.images[part] = append(p.images[part], u)
-		}
+	const most = 4 * MaxImages // some may be the same
+	if !p.options.Images || len(p.images[part]) >= most {
+		return
+	}
+	if u := p.base.absolute(ref); u != "" {
+		p.images[part] = append(p.images[part], u)
 	}
 }

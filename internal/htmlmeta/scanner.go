@@ -21,7 +21,8 @@ type scanner struct {
 type attribute struct{ name, value []byte } // as written
 
 func (s *scanner) next() html.TokenType {
-	kind, n := html.TextToken, 0
+	kind := html.TextToken
+	n := 0
 	if s.raw != 0 {
 		n = rawTextEnd(s.rest, s.raw)
 		s.raw = 0
@@ -29,7 +30,8 @@ func (s *scanner) next() html.TokenType {
 	if n == 0 {
 		kind, n = s.scan(s.rest)
 	}
-	s.token, s.rest = s.rest[:n], s.rest[n:]
+	s.token = s.rest[:n]
+	s.rest = s.rest[n:]
 	return kind
 }
 
@@ -58,10 +60,14 @@ func (s *scanner) scan(b []byte) (html.TokenType, int) {
 func textEnd(b []byte) int {
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(b[i:], '<')
-		if i += n; n < 0 || i+1 == len(b) {
+		i += n
+		if n < 0 || i+1 == len(b) {
 			return len(b)
 		}
-		if c := b[i+1]; isLetter(c) || c == '!' || c == '?' || c == '/' && i+2 < len(b) {
+		// A < before anything else is text (https://html.spec.whatwg.org/multipage/parsing.html#tag-open-state).
+		c := b[i+1]
+		isEndTag := c == '/' && i+2 < len(b)
+		if isLetter(c) || c == '!' || c == '?' || isEndTag {
 			return i
 		}
 	}
@@ -90,11 +96,13 @@ func commentEnd(b []byte) int {
 // of another one (https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements).
 func rawTextEnd(b []byte, element atom.Atom) int {
 	name := element.String()
-	inComment, inScript := false, false
+	inComment := false
+	inScript := false // within that
 	for i := 0; i+1 < len(b) && element != atom.Plaintext; i++ {
 		switch {
 		case b[i] == '-' && inComment && bytes.HasPrefix(b[i:], []byte("-->")):
-			inComment, inScript = false, false
+			inComment = false
+			inScript = false
 		case b[i] != '<':
 		case element == atom.Script && bytes.HasPrefix(b[i:], []byte("<!--")):
 			inComment = true
@@ -118,12 +126,14 @@ func isTag(b []byte, name string) bool {
 // (https://html.spec.whatwg.org/multipage/parsing.html#before-attribute-name-state). One that does not end is ignored.
 func (s *scanner) scanTag(b []byte, i int, kind html.TokenType) (html.TokenType, int) {
 	end := nameEnd(b, i)
-	s.name, s.attributes = atom.Lookup(b[i:end]), s.attributes[:0]
+	s.attributes = s.attributes[:0]
+	s.name = atom.Lookup(b[i:end])
 	if s.name == 0 {
-		s.name = atom.Lookup(bytes.ToLower(b[i:end]))
+		s.name = atom.Lookup(bytes.ToLower(b[i:end])) // which is seldom needed, and may allocate
 	}
 	for {
-		for i = end; i < len(b) && (isSpace(b[i]) || b[i] == '/'); {
+		i = end
+		for i < len(b) && (isSpace(b[i]) || b[i] == '/') {
 			i++
 		}
 		if i == len(b) {
@@ -134,6 +144,7 @@ func (s *scanner) scanTag(b []byte, i int, kind html.TokenType) (html.TokenType,
 			return kind, i + 1
 		}
 		end = nameEnd(b, i)
+		// An equals sign that comes first belongs to the name, by the specification.
 		if n := bytes.IndexByte(b[i+1:end], '='); n >= 0 {
 			end = i + 1 + n
 		}

@@ -20,14 +20,18 @@ func (t *text) gap() { t.space = true }
 func (t *text) write(s []byte) {
 	for i := 0; i < len(s); {
 		start := i
+		// What is printed in ASCII, as nearly all text is, needs no look at each character.
 		for i < len(s) && s[i] > ' ' && s[i] < '\x7f' {
 			i++
 		}
 		if i == start {
 			c, n := utf8.DecodeRune(s[i:])
 			i += n
-			isSpace := unicode.IsSpace(c)
-			if t.space = t.space || isSpace; isSpace || unicode.IsControl(c) || c == '\u200b' || c == '\u2060' || c == '\ufeff' || c == '\u00ad' {
+			if unicode.IsSpace(c) {
+				t.space = true
+				continue
+			}
+			if unicode.IsControl(c) || hasNoWidth(c) {
 				continue
 			}
 		}
@@ -39,10 +43,19 @@ func (t *text) write(s []byte) {
 	}
 }
 
+// hasNoWidth reports whether a character only says where a line may be broken, or not.
+func hasNoWidth(c rune) bool {
+	switch c {
+	case '\u200b', '\u2060', '\ufeff', '\u00ad': // zero width space, word joiner, byte order mark, soft hyphen
+		return true
+	}
+	return false
+}
+
 // oneLine returns s on one line, with U+FFFD for what is not UTF-8, and cut at [MaxTitle] characters.
 func oneLine(s []byte) string {
 	var t text
-	t.write(s[:min(len(s), 64*MaxTitle)])
+	t.write(s[:min(len(s), 64*MaxTitle)]) // there may be much white space in it
 	line := []rune(string(t.buf))
 	if len(line) > MaxTitle {
 		line = append(line[:MaxTitle-1], '…')

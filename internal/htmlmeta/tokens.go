@@ -174,11 +174,20 @@ func canHaveStamp(block []byte) bool {
 			return true
 		}
 		i++
-		for isWord && !isChinese && i < len(block) && (isLetter(block[i]) || utf8.RuneSelf <= block[i] && block[i] < 0xE0) {
-			i++
+		if isWord && !isChinese {
+			i += wordRest(block[i:]) // a stamp begins with a whole word
 		}
 	}
 	return false
+}
+
+// wordRest returns how many bytes of the word that has begun come first: letters of ASCII, and of what is no Chinese.
+func wordRest(s []byte) int {
+	n := 0
+	for n < len(s) && (isLetter(s[n]) || utf8.RuneSelf <= s[n] && s[n] < 0xE0) {
+		n++
+	}
+	return n
 }
 
 // copyrightSignSize returns the size of the copyright sign with which s begins; 0: it begins otherwise.
