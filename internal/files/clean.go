@@ -28,15 +28,24 @@ func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Respon
 	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
 	isOther := func(path string) bool {
 		short := get(path)
-		if short.Status != http.StatusOK || isSame(short, get(path+"-no-such-page-for-the-sitemap")) {
-			return true // an application may return the same for everything
+		if short.Status != http.StatusOK {
+			return true
+		}
+		// An application may return the same for everything.
+		if isSame(short, get(path+"-no-such-page-for-the-sitemap")) {
+			return true
 		}
 		long := get(path + ".html")
-		return !isSame(long, short) && (long.Status/100 != 3 || long.To != path)
+		leadsToShort := long.Status/100 == 3 && long.To == path
+		return !isSame(long, short) && !leadsToShort
 	}
-	o.CleanURLs = !slices.ContainsFunc(apart, isOther)
-	o.KeepBesideFolders = !o.CleanURLs || len(beside) == 0 || slices.ContainsFunc(beside, isOther)
-	o.CleanURLs = o.CleanURLs && (len(apart) > 0 || !o.KeepBesideFolders)
+	areClean := !slices.ContainsFunc(apart, isOther)
+	// Some servers redirect the shorter form to the folder of that name: it is kept unless samples say otherwise.
+	areCleanBeside := areClean && len(beside) > 0 && !slices.ContainsFunc(beside, isOther)
+	o.KeepBesideFolders = !areCleanBeside
+	// Without any sample, nothing is known.
+	hasSample := len(apart) > 0 || areCleanBeside
+	o.CleanURLs = areClean && hasSample
 	return o, ctx.Err()
 }
 
@@ -56,14 +65,18 @@ func sample(ctx context.Context, o Options) (apart, beside []string, err error) 
 	last := ""
 	n := 0
 	_, err = Scan(ctx, o, func(p page.Page) error {
-		if last != "" && strings.HasPrefix(p.Path, last+"/") {
+		// Pages come sorted, so those of the folder about follow about.html at once.
+		isBelow := last != "" && strings.HasPrefix(p.Path, last+"/")
+		if isBelow {
 			beside = append(beside, last)
 			apart = slices.DeleteFunc(apart, func(short string) bool { return short == last })
 			last = ""
 		}
-		if short, ok := strings.CutSuffix(p.Path, ".html"); ok {
+		short, isHTML := strings.CutSuffix(p.Path, ".html")
+		if isHTML {
 			last = short
-			if len(apart) == 0 || page.Folder(apart[len(apart)-1]) != page.Folder(short) {
+			isApart := len(apart) == 0 || page.Folder(apart[len(apart)-1]) != page.Folder(short)
+			if isApart {
 				apart = append(apart, short)
 			}
 		}

@@ -83,9 +83,13 @@ func (o *Options) indexNames() []string {
 // with ".html" after it, or the index of that folder. It examines these files alone, and knows no other rules of o.
 func Serves(o Options, path string) bool {
 	rel, isBelow := strings.CutPrefix(page.Unescape(path), page.Unescape(o.At)+"/")
+	if !isBelow {
+		return false
+	}
 	folder := strings.TrimSuffix(rel, "/")
-	isRoot := rel == ""
-	if !isBelow || !isRoot && !filepath.IsLocal(filepath.FromSlash(folder)) {
+	isRoot := rel == "" // which IsLocal refuses
+	// A path that a stranger requests must not lead out of the root.
+	if !isRoot && !filepath.IsLocal(filepath.FromSlash(folder)) {
 		return false
 	}
 	var names []string

@@ -13,13 +13,14 @@ import (
 
 // entry is one page or sub-folder of a folder.
 type entry struct {
-	name             string  // as it is on disk; a NUL follows it in memory
-	key              string  // as it is listed: percent-encoded; that of a folder ends in "/", that of an index file is empty
-	id               *fileID // nil: the page is not reached through a link
-	time             uint32  // as page.Page.FileTime: see believed
-	version          uint32
-	isFolder, isLink bool
-	leaves           bool // a link to what the scan does not find by another path
+	name     string  // as it is on disk; a NUL follows it in memory
+	key      string  // as it is listed: percent-encoded; that of a folder ends in "/", that of an index file is empty
+	id       *fileID // nil: the page is not reached through a link
+	time     uint32  // as page.Page.FileTime: see believed
+	version  uint32
+	isFolder bool
+	isLink   bool
+	leaves   bool // a link to what the scan does not find by another path
 }
 
 // reader reads folders, one at a time, for one goroutine. Its buffers are used again for the next.
@@ -57,34 +58,25 @@ func (r *reader) collect(f *folder) error {
 	r.f = f
 	r.index = len(r.s.rules.index)
 	r.others = nil
-	if f.parent != nil {
-		e := &f.parent.entries[f.at]
-		f.place = r.s.rules.child(&f.parent.place, e.name, e.key[:len(e.key)-1])
-	}
 	if r.s.rules.clean {
 		r.others = make(map[string]bool)
 	}
-	isRoot := f.parent == nil
-	at := join(r.s.root, f.rel)
-	// Before it is read: what changes afterwards is told.
-	unwatched := r.s.watch.add(at, isRoot, f.linked || isRoot)
-	var err error
-	f.id, err = r.h.open(at, f.linked || isRoot)
-	if err != nil {
+	if f.parent != nil {
+		e := &f.parent.entries[f.at]
+		name := strings.TrimSuffix(e.key, "/")
+		f.place = r.s.rules.child(&f.parent.place, e.name, name)
+	}
+	if err := r.open(f); err != nil {
 		return err
 	}
-	var device uint64
-	if !isRoot {
-		device = f.parent.id.dev
-	}
-	r.s.watch.opened(at, f.id, device, unwatched)
 	if f.linked && f.id == (fileID{}) {
 		f.why = unknownTarget // it may lead anywhere, back to here too
 		return nil
 	}
 	r.folders++
-	err = r.h.list(r.addEntry)
-	if err != nil && (f.parent == nil || endsScan(err)) {
+	err := r.h.list(r.addEntry)
+	isRoot := f.parent == nil
+	if err != nil && (isRoot || endsScan(err)) {
 		return err
 	}
 	if err != nil && reasonOf(err) != vanished {
@@ -98,6 +90,26 @@ func (r *reader) collect(f *folder) error {
 	}
 	slices.SortFunc(r.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	return r.s.ctx.Err()
+}
+
+// open opens a folder, and has it watched.
+func (r *reader) open(f *folder) error {
+	isRoot := f.parent == nil
+	at := join(r.s.root, f.rel)
+	mayBeLink := f.linked || isRoot
+	// Before it is read: what changes afterwards is told.
+	unwatched := r.s.watch.add(at, isRoot, mayBeLink)
+	var err error
+	f.id, err = r.h.open(at, mayBeLink)
+	if err != nil {
+		return err
+	}
+	var device uint64 // of the folder above
+	if !isRoot {
+		device = f.parent.id.dev
+	}
+	r.s.watch.opened(at, f.id, device, unwatched)
+	return nil
 }
 
 func (r *reader) addEntry(name string, mode fs.FileMode) bool {
@@ -124,7 +136,8 @@ func (r *reader) keep(name string) string {
 		r.names = make([]byte, 0, max(16<<10, len(name)+1))
 	}
 	at := len(r.names)
-	r.names = append(append(r.names, name...), 0)
+	r.names = append(r.names, name...)
+	r.names = append(r.names, 0)
 	return unsafe.String(&r.names[at], len(name))
 }
 
@@ -138,7 +151,9 @@ func (r *reader) leaveOut(why string, f *folder, name string) {
 
 // note records that a file, folder or link has a name.
 func (r *reader) note(name string, isFolder bool) {
-	if i := slices.Index(r.s.rules.index[:r.index], name); i >= 0 && (isFolder || !r.s.rules.hides(&r.f.place, name, false)) {
+	// Of the preferred names only: a file server takes the first one that there is, and passes over what it hides.
+	i := slices.Index(r.s.rules.index[:r.index], name)
+	if i >= 0 && (isFolder || !r.s.rules.hides(&r.f.place, name, false)) {
 		r.index = i
 	}
 	if r.others != nil && (!isFolder || r.s.rules.keepBeside) {
@@ -190,28 +205,37 @@ func (r *reader) followLinks() error {
 			return r.s.ctx.Err()
 		}
 		err := r.h.stat(e.name, true, &r.in)
-		switch {
-		case endsScan(err):
+		if endsScan(err) {
 			return err
-		case err != nil:
-			why := reasonOf(err)
-			if why == vanished {
-				why = dangling
-			}
-			if !isAsset(e.name) { // where its target will be, nothing tells
-				r.s.refuseLink(r.f, e.name)
-			}
-			r.leaveOut(why, r.f, e.name)
-		case !r.in.mode.IsDir():
+		}
+		if err != nil {
+			r.leaveOutLink(e.name, reasonOf(err))
+			continue
+		}
+		if !r.in.mode.IsDir() {
 			r.addFile(e.name, r.in.mode, e)
-		case r.s.finds(r.f.rel, e.name, true):
+			continue
+		}
+		if r.s.finds(r.f.rel, e.name, true) {
 			r.note(e.name, true)
 			r.leaveOut(duplicate, r.f, e.name)
-		default:
-			r.addFolder(e.name, e)
+			continue
 		}
+		r.addFolder(e.name, e)
 	}
 	return nil
+}
+
+// leaveOutLink leaves out a link whose target cannot be examined.
+func (r *reader) leaveOutLink(name, why string) {
+	if why == vanished {
+		why = dangling
+	}
+	// No folder that is watched tells when the target appears.
+	if !isAsset(name) {
+		r.s.refuseLink(r.f, name)
+	}
+	r.leaveOut(why, r.f, name)
 }
 
 // resolve returns why a link to the file in r.in is not listed, or sets what is known of the file and
@@ -259,50 +283,71 @@ func (s *scan) finds(rel, name string, isFolder bool) bool {
 // finish applies the rules that need all names of the folder, examines the files that are listed, and
 // removes the others. The error is one that ends the scan.
 func (r *reader) finish() error {
-	rules := r.s.rules
 	index := ""
-	if r.index < len(rules.index) {
-		index = rules.index[r.index]
+	if r.index < len(r.s.rules.index) {
+		index = r.s.rules.index[r.index]
 	}
 	kept := r.entries[:0]
 	for i, e := range r.entries {
 		if i&1023 == 1023 && r.s.ended() {
 			return r.s.ctx.Err()
 		}
-		if !e.isFolder {
-			stem, isClean := strings.CutSuffix(e.name, ".html")
-			isClean = isClean && rules.clean && !r.others[stem]
-			why := listed
-			switch {
-			case rules.excludes(&r.f.place, e.key, e.name == index, isClean):
-				why = excluded
-			case e.name == index:
-				e.key = ""
-			case isClean:
-				e.key = strings.TrimSuffix(e.key, ".html")
+		if e.isFolder {
+			kept = append(kept, e)
+			continue
+		}
+		why := r.rename(&e, index)
+		if why == listed && !e.isLink { // the target of a link was examined with it
+			var err error
+			why, err = r.examine(&e)
+			if err != nil {
+				return err
 			}
-			if why == listed && !e.isLink {
-				err := r.h.stat(e.name, false, &r.in)
-				switch {
-				case endsScan(err):
-					return err
-				case err != nil:
-					why = reasonOf(err)
-				case !r.in.mode.IsRegular():
-					why = notRegular
-				case r.f.linked:
-					e.identify(r.in.id)
-				}
-				e.time = believed(r.in.time, r.s.now)
-				e.version = r.in.version
-			}
-			if why != listed {
-				r.leaveOut(why, r.f, e.name)
-				continue
-			}
+		}
+		if why != listed {
+			r.leaveOut(why, r.f, e.name)
+			continue
 		}
 		kept = append(kept, e)
 	}
 	r.entries = kept
 	return nil
+}
+
+// rename sets as what a file is listed, or returns why it is not. index is the name of the folder's index file.
+func (r *reader) rename(e *entry, index string) string {
+	rules := r.s.rules
+	stem, isHTML := strings.CutSuffix(e.name, ".html")
+	isClean := isHTML && rules.clean && !r.others[stem]
+	isIndex := e.name == index
+	if rules.excludes(&r.f.place, e.key, isIndex, isClean) {
+		return excluded
+	}
+	if isIndex {
+		e.key = "" // the folder's URL
+	} else if isClean {
+		e.key = strings.TrimSuffix(e.key, ".html")
+	}
+	return listed
+}
+
+// examine sets what is known of a file, or returns why it is not listed. The error is one that ends the scan.
+func (r *reader) examine(e *entry) (why string, err error) {
+	err = r.h.stat(e.name, false, &r.in)
+	if endsScan(err) {
+		return "", err
+	}
+	if err != nil {
+		return reasonOf(err), nil
+	}
+	if !r.in.mode.IsRegular() {
+		return notRegular, nil
+	}
+	// Below a link, a file may be found by another path, too.
+	if r.f.linked {
+		e.identify(r.in.id)
+	}
+	e.time = believed(r.in.time, r.s.now)
+	e.version = r.in.version
+	return listed, nil
 }

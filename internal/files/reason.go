@@ -58,5 +58,7 @@ func caught(f func() error) (err error) {
 // endsScan reports whether an error concerns more than one file: the process lacks what it needs, or
 // the file system is broken.
 func endsScan(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, errPanic)
+	noDescriptor := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	noMemory := errors.Is(err, syscall.ENOMEM)
+	return noDescriptor || noMemory || errors.Is(err, errPanic)
 }

@@ -17,9 +17,11 @@ type rules struct {
 	keepBeside bool // no clean URL if a folder has the shorter name
 	index      []string
 
-	include, exact, exclude func(path string) bool // nil: the default suffixes, nothing, nothing; exact: Include without wildcards
-	heads                   []string               // what each pattern of Include begins with, up to its first wildcard
-	excludeHeads            []string               // of the patterns of Exclude that are a prefix and an asterisk
+	include      func(path string) bool // nil: the default suffixes
+	exact        func(path string) bool // the patterns of Include without wildcards; nil: there are none
+	exclude      func(path string) bool // nil: nothing
+	heads        []string               // what each pattern of Include begins with, up to its first wildcard
+	excludeHeads []string               // of the patterns of Exclude that are a prefix and an asterisk
 
 	absRoot string   // without a separator at its end: "" for the root of all
 	names   []string // hidden components, or globs of them
@@ -29,36 +31,62 @@ type rules struct {
 
 // newRules prepares options for the root at an absolute path.
 func newRules(o Options, root string) *rules {
-	r := &rules{at: o.At, clean: o.CleanURLs, keepBeside: o.CleanURLs && o.KeepBesideFolders, index: o.indexNames()}
+	r := &rules{
+		at:         o.At,
+		clean:      o.CleanURLs,
+		keepBeside: o.CleanURLs && o.KeepBesideFolders,
+		index:      o.indexNames(),
+	}
+	r.setPatterns(&o)
+	r.setHidden(o.Hide, root)
+	return r
+}
+
+// notLiteral are the characters of patterns that may match others.
+const notLiteral = `*?[\%`
+
+func (r *rules) setPatterns(o *Options) {
 	var exact []string
 	for _, p := range o.Include {
-		r.heads = append(r.heads, strings.ToLower(p[:strings.IndexAny(p+"*", `*?[\%`)]))
+		head := p[:strings.IndexAny(p+"*", notLiteral)]
+		r.heads = append(r.heads, strings.ToLower(head))
 		if !strings.ContainsAny(p, "*?[") {
 			exact = append(exact, p)
 		}
 	}
 	for _, p := range o.Exclude {
-		if head, ok := strings.CutSuffix(strings.ToLower(p), "*"); ok && !strings.ContainsAny(head, `*?[\%`) && !strings.Contains(head, "//") {
+		head, isPrefix := strings.CutSuffix(strings.ToLower(p), "*")
+		isLiteral := !strings.ContainsAny(head, notLiteral) && !strings.Contains(head, "//")
+		if isPrefix && isLiteral {
 			r.excludeHeads = append(r.excludeHeads, head)
 		}
 	}
-	for patterns, match := range map[*[]string]*func(string) bool{&o.Include: &r.include, &exact: &r.exact, &o.Exclude: &r.exclude} {
-		if len(*patterns) > 0 {
-			*match = o.Compile(*patterns)
+	compile := func(patterns []string) func(path string) bool {
+		if len(patterns) == 0 {
+			return nil
 		}
+		return o.Compile(patterns)
 	}
+	r.include = compile(o.Include)
+	r.exact = compile(exact)
+	r.exclude = compile(o.Exclude)
+}
+
+func (r *rules) setHidden(hide []string, root string) {
 	r.absRoot = strings.TrimSuffix(root, separator)
-	for _, h := range o.Hide {
+	for _, h := range hide {
 		if !strings.Contains(h, separator) {
 			r.names = append(r.names, h)
 			continue
 		}
 		h, _ = filepath.Abs(h)
 		r.paths = append(r.paths, h)
-		r.all = r.all || h == root && h != separator || strings.HasPrefix(root, h+separator)
+		isRoot := h == root && h != separator
+		isAbove := strings.HasPrefix(root, h+separator)
+		r.all = r.all || isRoot || isAbove
 	}
+	// As file_server compares them: with any component of the absolute path.
 	r.all = r.all || slices.ContainsFunc(strings.Split(root, separator), r.hidesName)
-	return r
 }
 
 const separator = string(filepath.Separator)
@@ -92,7 +120,8 @@ func (r *rules) placeAt(rel, url string) place {
 		p.abs = strings.TrimSuffix(r.absRoot+separator+filepath.FromSlash(rel), separator)
 	}
 	for _, h := range r.paths {
-		if dir := strings.TrimSuffix(filepath.Dir(h), separator); dir == p.abs || matches(dir, p.abs) {
+		dir := strings.TrimSuffix(filepath.Dir(h), separator)
+		if dir == p.abs || matches(dir, p.abs) {
 			p.hidden = append(p.hidden, h)
 		}
 	}
@@ -131,16 +160,19 @@ func (r *rules) folder(p *place, name string) string {
 	lower := p.lower + strings.ToLower(name) + "/"
 	within := func(head string) bool { return strings.HasPrefix(head, lower) }
 	above := func(head string) bool { return strings.HasPrefix(lower, head) }
+	isNamed := slices.ContainsFunc(r.heads, within)
+	isDependency := name == "node_modules" || name == "bower_components"
+	mayHavePages := len(r.heads) == 0 || isNamed || slices.ContainsFunc(r.heads, above)
 	switch {
 	case name[0] == '.':
 		return dotfile
 	case r.hides(p, name, true):
 		return hidden
-	case (name == "node_modules" || name == "bower_components") && !slices.ContainsFunc(r.heads, within):
+	case isDependency && !isNamed:
 		return dependencyFolder
 	case slices.ContainsFunc(r.excludeHeads, above):
 		return excluded
-	case len(r.heads) > 0 && !slices.ContainsFunc(r.heads, within) && !slices.ContainsFunc(r.heads, above):
+	case !mayHavePages:
 		return notIncluded
 	}
 	return listed
@@ -159,6 +191,7 @@ func (r *rules) file(p *place, name, escaped string) string {
 	case r.hides(p, name, false):
 		return hidden
 	}
+	// An error page is a page only if it is named, not if a pattern happens to match it.
 	why := special(name)
 	if why != listed && r.exact != nil && r.exact(p.url+escaped) {
 		return listed
@@ -173,7 +206,15 @@ func (r *rules) excludes(p *place, escaped string, isIndex, isClean bool) bool {
 		return false
 	}
 	url := p.url + escaped
-	return r.exclude(url) || isIndex && r.exclude(p.url) || !isIndex && isClean && r.exclude(strings.TrimSuffix(url, ".html"))
+	switch {
+	case r.exclude(url):
+		return true
+	case isIndex:
+		return r.exclude(p.url)
+	case isClean:
+		return r.exclude(strings.TrimSuffix(url, ".html"))
+	}
+	return false
 }
 
 // finds reports whether the scan finds a file or folder by its path below the root, which has no links.
@@ -183,9 +224,11 @@ func (r *rules) finds(rel string, isFolder bool) bool {
 		var name string
 		name, rel, more = strings.Cut(rel, "/")
 		escaped := page.Escape(name)
-		if !more && !isFolder {
-			return r.file(&p, name, escaped) == listed &&
-				!r.excludes(&p, escaped, slices.Contains(r.index, name), r.clean && strings.HasSuffix(name, ".html"))
+		isFile := !more && !isFolder
+		if isFile {
+			isIndex := slices.Contains(r.index, name)
+			isClean := r.clean && strings.HasSuffix(name, ".html")
+			return r.file(&p, name, escaped) == listed && !r.excludes(&p, escaped, isIndex, isClean)
 		}
 		if r.folder(&p, name) != listed {
 			return false
@@ -222,6 +265,7 @@ func NoPage(path string) string {
 // special returns why a file with a name is no page by default: it is an error page, or
 // proves the site's ownership; or listed.
 func special(name string) string {
+	// Only what begins so can match the first expression, and nothing of that the second one.
 	if name[0] == '4' || name[0] == '5' {
 		if errorPageName.MatchString(name) {
 			return errorPage

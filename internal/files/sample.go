@@ -36,7 +36,11 @@ func Sample(ctx context.Context, o Options) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s := &sampling{root: path.Clean(o.Root), rules: newRules(o, abs), digest: xxhash.New()}
+	s := &sampling{
+		root:   path.Clean(o.Root),
+		rules:  newRules(o, abs),
+		digest: xxhash.New(),
+	}
 	newHandle := newDiskHandle()
 	switch {
 	case o.FS != nil:
@@ -81,7 +85,8 @@ func (s sampled) compare(t sampled) int {
 // next returns the folder to be read; false: there is none. Those near the root come before others.
 func (s *sampling) next() (f sampled, ok bool) {
 	if len(s.level) == 0 {
-		s.level, s.below = s.below, nil
+		s.level = s.below
+		s.below = nil
 		slices.SortFunc(s.level, sampled.compare)
 	}
 	if len(s.level) == 0 || s.read >= sampleEntries {
@@ -94,7 +99,11 @@ func (s *sampling) next() (f sampled, ok bool) {
 
 func (s *sampling) run(ctx context.Context) (uint64, error) {
 	s.below = []sampled{{place: s.rules.root()}}
-	for next, ok := s.next(); ok; next, ok = s.next() {
+	for {
+		next, ok := s.next()
+		if !ok {
+			return s.digest.Sum64(), nil
+		}
 		err := s.folder(&next)
 		if err == nil {
 			err = ctx.Err()
@@ -103,11 +112,11 @@ func (s *sampling) run(ctx context.Context) (uint64, error) {
 		if err != nil && (isRoot || ctx.Err() != nil) {
 			return 0, err
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was removed meanwhile
+		wasRemoved := errors.Is(err, fs.ErrNotExist) // since its name was read
+		if err != nil && !wasRemoved {
 			s.count("unreadable", next.rel, 0)
 		}
 	}
-	return s.digest.Sum64(), nil
 }
 
 // count adds something to the digest.
@@ -139,6 +148,7 @@ func (s *sampling) folder(f *sampled) error {
 		return err
 	}
 	s.read += entries
+	// Which of its entries come first depends on the file system, so those that were read are none of the sample.
 	if entries > maxInFolder {
 		s.count("large", f.rel, 0)
 		return nil

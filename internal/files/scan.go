@@ -67,7 +67,12 @@ type scan struct {
 }
 
 func newScan(ctx context.Context, o Options) (*scan, error) {
-	s := &scan{ctx: ctx, now: o.Now.Unix(), limit: maxReadAhead, seen: make(map[fileID]bool)}
+	s := &scan{
+		ctx:   ctx,
+		now:   o.Now.Unix(),
+		limit: maxReadAhead,
+		seen:  make(map[fileID]bool),
+	}
 	s.changed.L = &s.mu
 	abs, err := filepath.Abs(o.Root)
 	switch {
@@ -124,11 +129,8 @@ func (s *scan) ended() bool { return s.stopped.Load() || s.ctx.Err() != nil }
 
 // run yields all pages, with the help of other goroutines.
 func (s *scan) run(others int, yield func(page.Page) error) error {
-	if real, err := filepath.EvalSymlinks(s.disk); err == nil && s.disk != "" {
-		if err := CheckRoot(real); err != nil {
-			return err
-		}
-		s.realRoot = real
+	if err := s.resolveRoot(); err != nil {
+		return err
 	}
 	r := s.addReader()
 	root := &folder{place: s.rules.root()}
@@ -148,6 +150,22 @@ func (s *scan) run(others int, yield func(page.Page) error) error {
 		s.group.Go(func() { s.readAhead(r) })
 	}
 	return s.emit(root, yield)
+}
+
+// resolveRoot finds out where the root is, if a link leads to it. A root that does not exist is found out when it is read.
+func (s *scan) resolveRoot() error {
+	if s.disk == "" {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(s.disk)
+	if err != nil {
+		return nil
+	}
+	if err := CheckRoot(real); err != nil {
+		return err
+	}
+	s.realRoot = real
+	return nil
 }
 
 // stop ends the other goroutines and waits for them.
@@ -192,33 +210,42 @@ func (s *scan) emit(f *folder, yield func(page.Page) error) error {
 			return s.ctx.Err()
 		}
 		e := &f.entries[i]
-		var err error
-		switch {
-		case e.isFolder:
-			var sub *folder
-			sub, err = s.reach(f)
-			if sub != nil {
-				err = s.emit(sub, yield)
+		if e.isFolder {
+			sub, err := s.reach(f)
+			if err != nil {
+				return err
 			}
-		case e.id != nil && s.seen[*e.id]:
-			s.readers[0].leaveOut(duplicate, f, e.name)
-		default:
-			s.pages++
-			if e.id != nil {
-				s.seen[*e.id] = true
+			if sub == nil {
+				continue
 			}
-			if e.leaves {
-				s.refuseLink(f, e.name)
+			if err := s.emit(sub, yield); err != nil {
+				return err
 			}
-			path := f.place.url + e.key
-			s.watch.yielded(path, e.version)
-			err = yield(page.Page{Path: path, FileTime: int64(e.time), Version: e.version})
+			continue
 		}
-		if err != nil {
+		if err := s.emitPage(f, e, yield); err != nil {
 			return err
 		}
 	}
 	return s.ctx.Err()
+}
+
+// emitPage yields the page of an entry of f, unless it was yielded by another path.
+func (s *scan) emitPage(f *folder, e *entry, yield func(page.Page) error) error {
+	if e.id != nil {
+		if s.seen[*e.id] {
+			s.readers[0].leaveOut(duplicate, f, e.name)
+			return nil
+		}
+		s.seen[*e.id] = true
+	}
+	s.pages++
+	if e.leaves {
+		s.refuseLink(f, e.name)
+	}
+	path := f.place.url + e.key
+	s.watch.yielded(path, e.version)
+	return yield(page.Page{Path: path, FileTime: int64(e.time), Version: e.version})
 }
 
 // reach waits for the next sub-folder of p, and meanwhile reads it or others. It returns nil for one that is left out.
@@ -226,25 +253,14 @@ func (s *scan) reach(p *folder) (*folder, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	for len(p.subs) == 0 || !p.subs[0].done {
-		// If no reader has taken it, it is the last of the queue.
-		if !s.assist(s.readers[0], len(p.subs) == 0) {
-			s.changed.Wait()
+	f := s.await(p)
+	if f.err != nil {
+		if endsScan(f.err) || s.ctx.Err() != nil {
+			return nil, s.failed(f.err)
 		}
-	}
-	f := p.subs[0]
-	p.subs[0] = nil // what was emitted is let go
-	p.subs = p.subs[1:]
-	s.ahead -= f.size()
-	s.changed.Broadcast()
-	s.mu.Unlock()
-	switch {
-	case f.err != nil && (endsScan(f.err) || s.ctx.Err() != nil):
-		return nil, s.failed(f.err)
-	case f.err != nil:
 		f.why = reasonOf(f.err)
-	case f.linked && f.why == listed && s.seen[f.id]:
+	}
+	if f.linked && f.why == listed && s.seen[f.id] {
 		f.why = duplicate
 	}
 	if f.why != listed {
@@ -261,12 +277,33 @@ func (s *scan) reach(p *folder) (*folder, error) {
 	return f, nil
 }
 
+// await returns the next sub-folder of p, once it is read.
+func (s *scan) await(p *folder) *folder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(p.subs) == 0 || !p.subs[0].done {
+		// If no reader has taken it, it is the last of the queue, and must be read whatever was read ahead.
+		isUntaken := len(p.subs) == 0
+		if !s.assist(s.readers[0], isUntaken) {
+			s.changed.Wait()
+		}
+	}
+	f := p.subs[0]
+	p.subs[0] = nil // what was emitted is let go: of a million pages, it would be 75 MiB
+	p.subs = p.subs[1:]
+	s.ahead -= f.size()
+	s.changed.Broadcast()
+	return f
+}
+
 // refuseLink notes that the entry of f with a name, or f itself, is a link, or reached through one, to where not all is
 // watched.
 func (s *scan) refuseLink(f *folder, name string) {
-	if !s.watch.isOff() {
-		s.watch.refuse(fmt.Sprintf("%s is reached through a symbolic link that leads elsewhere", join(s.pathOf(f), name)))
+	if s.watch.isOff() {
+		return
 	}
+	path := join(s.pathOf(f), name)
+	s.watch.refuse(fmt.Sprintf("%s is reached through a symbolic link that leads elsewhere", path))
 }
 
 // offer queues f if it has sub-folders that no reader has taken. Under mu.
@@ -278,7 +315,8 @@ func (s *scan) offer(f *folder) {
 		return
 	}
 	f.url = f.place.url + f.entries[f.next].key
-	at, _ := slices.BinarySearchFunc(s.queue, f, func(a, b *folder) int { return strings.Compare(b.url, a.url) })
+	lastFirst := func(a, b *folder) int { return strings.Compare(b.url, a.url) }
+	at, _ := slices.BinarySearchFunc(s.queue, f, lastFirst)
 	s.queue = slices.Insert(s.queue, at, f)
 	s.changed.Broadcast()
 }
@@ -292,7 +330,11 @@ func (s *scan) assist(r *reader, must bool) bool {
 	}
 	p := s.queue[last]
 	s.queue = slices.Delete(s.queue, last, last+1)
-	f := &folder{parent: p, at: p.next, linked: p.linked || p.entries[p.next].isLink}
+	f := &folder{
+		parent: p,
+		at:     p.next,
+		linked: p.linked || p.entries[p.next].isLink,
+	}
 	p.subs = append(p.subs, f)
 	p.next++
 	s.offer(p)
@@ -302,6 +344,7 @@ func (s *scan) assist(r *reader, must bool) bool {
 	s.mu.Lock()
 	f.done = true
 	s.ahead += f.size()
+	// Whether those below a link are wanted depends on what was emitted before: see reach.
 	if !f.linked && f.err == nil {
 		s.offer(f)
 	}

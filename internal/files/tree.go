@@ -40,8 +40,10 @@ type handle interface {
 // versionOf returns a hash of what tells the states of a file apart: a write or a replacement changes at least one of
 // these, even if it sets the modification time back. It is never 0, and the same in each run of the program.
 func versionOf(modSec, modNsec, changeSec, changeNsec, size int64, inode uint64) uint32 {
+	modified := uint64(modSec*1e9 + modNsec)
+	changed := uint64(changeSec*1e9 + changeNsec)
 	// wyhash (https://github.com/wangyi-fudan/wyhash), with its numbers.
-	h := fold(uint64(modSec*1e9+modNsec)^0xA0761D6478BD642F, uint64(changeSec*1e9+changeNsec)^0xE7037ED1A0B428DB)
+	h := fold(modified^0xA0761D6478BD642F, changed^0xE7037ED1A0B428DB)
 	h = fold(h^uint64(size)^0x8EBC6AF09C88C6E3, inode^0x589965CC75374CC3)
 	return max(uint32(h>>32)^uint32(h), 1)
 }
@@ -86,9 +88,11 @@ func (h *fsHandle) open(path string, follow bool) (fileID, error) {
 func (h *fsHandle) list(add func(name string, mode fs.FileMode) bool) error {
 	var err error
 	h.entries, err = fs.ReadDir(h.fsys, h.path)
-	slices.SortFunc(h.entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }) // as it should be
+	// They should come sorted (fs.ReadDirFS), and stat relies on it.
+	slices.SortFunc(h.entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, e := range h.entries {
 		name := e.Name()
+		// With a slash, it would be a path to elsewhere.
 		if name == "" || strings.ContainsAny(name, "/\x00") {
 			return fs.ErrInvalid
 		}
@@ -103,7 +107,8 @@ func (h *fsHandle) stat(name string, follow bool, in *info) error {
 	if follow {
 		return h.examine(join(h.path, name), in)
 	}
-	i, _ := slices.BinarySearchFunc(h.entries, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
+	byName := func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) }
+	i, _ := slices.BinarySearchFunc(h.entries, name, byName)
 	fi, err := h.entries[i].Info()
 	if err == nil {
 		in.fill(fi)
@@ -127,7 +132,10 @@ func (in *info) fill(fi fs.FileInfo) {
 	t := fi.ModTime()
 	id := identity(fi)
 	*in = info{
-		mode: fi.Mode().Type(), time: t.Unix(), size: fi.Size(), id: id,
+		mode:    fi.Mode().Type(),
+		time:    t.Unix(),
+		size:    fi.Size(),
+		id:      id,
 		version: versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, fi.Size(), id.ino),
 	}
 }

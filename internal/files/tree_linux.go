@@ -125,8 +125,12 @@ func (h *linuxHandle) stat(name string, follow bool, in *info) error {
 	}
 	st := &h.st
 	*in = info{
-		mode: modeOf(uint32(st.Mode)), time: st.Mtime.Sec, size: int64(st.Size), id: fileID{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino},
-		version: versionOf(st.Mtime.Sec, int64(st.Mtime.Nsec), st.Ctime.Sec, int64(st.Ctime.Nsec), int64(st.Size), st.Ino),
+		mode: modeOf(uint32(st.Mode)),
+		time: st.Mtime.Sec,
+		size: int64(st.Size),
+		id:   fileID{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino},
+		version: versionOf(st.Mtime.Sec, int64(st.Mtime.Nsec),
+			st.Ctime.Sec, int64(st.Ctime.Nsec), int64(st.Size), st.Ino),
 	}
 	return nil
 }

@@ -26,7 +26,13 @@ const (
 	Mistrusted                   // a scan has found a change that no event told
 )
 
-var stateNames = [...]string{Unwatched: "off", Incomplete: "incomplete", Whole: "whole", Changed: "changed", Mistrusted: "mistrusted"}
+var stateNames = [...]string{
+	Unwatched:  "off",
+	Incomplete: "incomplete",
+	Whole:      "whole",
+	Changed:    "changed",
+	Mistrusted: "mistrusted",
+}
 
 func (s WatchState) String() string { return stateNames[s] }
 
@@ -64,7 +70,12 @@ type Watcher struct {
 
 // NewWatcher returns a Watcher that watches nothing until a scan has it.
 func NewWatcher() *Watcher {
-	return &Watcher{budget: &process, pace: usualPace, notify: newNotifier, renewed: make(chan struct{})}
+	return &Watcher{
+		budget:  &process,
+		pace:    usualPace,
+		notify:  newNotifier,
+		renewed: make(chan struct{}),
+	}
 }
 
 // pace is how often a Watcher looks, and how long it waits.
@@ -281,13 +292,15 @@ func (in *instance) wait(ctx context.Context, w *Watcher) bool {
 			return in.settle(ctx, p)
 		}
 		isOver, err := in.await(ctx, next)
-		switch {
-		case ctx.Err() != nil || errors.Is(err, os.ErrClosed):
+		if ctx.Err() != nil || errors.Is(err, os.ErrClosed) {
 			return false
-		case err != nil: // nothing will be told any more
-			return true
 		}
-		if !time.Now().Before(next) { // also while a log is written all the time
+		if err != nil {
+			return true // nothing will be told any more: the next scan begins anew
+		}
+		// Also while events come all the time, as where a log is in the root: else a link to another release was not
+		// noticed until the hourly refresh.
+		if !time.Now().Before(next) {
 			if in.isElsewhere(ctx) {
 				return true
 			}
@@ -298,7 +311,8 @@ func (in *instance) wait(ctx context.Context, w *Watcher) bool {
 		}
 		wait.Within(p.burst, ctx.Done())
 		if !in.look() {
-			wait.Within(p.quiet-p.burst, ctx.Done()) // a log that is written all the time is looked at as often
+			// What came is no page's. A log that is written all the time is looked at once a second.
+			wait.Within(p.quiet-p.burst, ctx.Done())
 		}
 	}
 }
@@ -396,13 +410,14 @@ func counting(o *Options, others *atomic.Pointer[[]string]) func(event) bool {
 		if e.kind == lost || e.name == "" {
 			return true
 		}
-		if names := others.Load(); names != nil && slices.Contains(*names, e.name) {
+		names := others.Load()
+		if names != nil && slices.Contains(*names, e.name) {
 			return true
 		}
-		switch {
-		case e.name[0] == '.':
+		if e.name[0] == '.' {
 			return false
-		case e.isFolder || isCustom || isIndex[e.name] || page.IsFile(e.name):
+		}
+		if e.isFolder || isCustom || isIndex[e.name] || page.IsFile(e.name) {
 			return true
 		}
 		// A link to a folder may have any name, and about.html may be listed as /about only while there is no file "about".
@@ -412,10 +427,12 @@ func counting(o *Options, others *atomic.Pointer[[]string]) func(event) bool {
 
 // assetSuffixes are those of files that come and go in many roots, and are neither pages nor links to folders.
 var assetSuffixes = map[string]bool{
-	"avif": true, "bak": true, "br": true, "css": true, "gif": true, "gz": true, "ico": true, "jpeg": true, "jpg": true, "js": true,
-	"json": true, "lock": true, "log": true, "map": true, "mjs": true, "mp3": true, "mp4": true, "part": true, "pdf": true, "pid": true,
-	"png": true, "svg": true, "swp": true, "tmp": true, "txt": true, "webm": true, "webp": true, "woff": true, "woff2": true, "xml": true,
-	"zip": true, "zst": true,
+	"avif": true, "gif": true, "ico": true, "jpeg": true, "jpg": true, "png": true, "svg": true, "webp": true,
+	"mp3": true, "mp4": true, "webm": true,
+	"css": true, "js": true, "map": true, "mjs": true, "woff": true, "woff2": true,
+	"json": true, "pdf": true, "txt": true, "xml": true,
+	"br": true, "gz": true, "zip": true, "zst": true,
+	"bak": true, "lock": true, "log": true, "part": true, "pid": true, "swp": true, "tmp": true,
 
 	// SQLite makes and removes a journal with each transaction (https://www.sqlite.org/tempfiles.html).
 	"db": true, "db-journal": true, "db-shm": true, "db-wal": true,
@@ -425,5 +442,5 @@ var assetSuffixes = map[string]bool{
 
 func isAsset(name string) bool {
 	dot := strings.LastIndexByte(name, '.')
-	return assetSuffixes[strings.ToLower(name[dot+1:])] && dot >= 0
+	return dot >= 0 && assetSuffixes[strings.ToLower(name[dot+1:])]
 }

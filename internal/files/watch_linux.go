@@ -30,7 +30,8 @@ const watchMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN
 func newNotifier() (notifier, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if errors.Is(err, unix.EMFILE) {
-		return nil, errors.New("no inotify instance or file descriptor is left: raise fs.inotify.max_user_instances, or the limit of open files")
+		return nil, errors.New("no inotify instance or file descriptor is left: " +
+			"raise fs.inotify.max_user_instances, or the limit of open files")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making an inotify instance: %w", err)

@@ -54,6 +54,7 @@ func (w *Watcher) begin(o *Options, root string) *pass {
 	if w.isClosed {
 		return nil
 	}
+	// A root where a change went untold once is not trusted any more.
 	if slices.Contains(w.untold, root) {
 		w.root = root
 		w.replace(nil, Mistrusted, reasonUntold)
@@ -137,7 +138,7 @@ func (p *pass) opened(path string, id fileID, device uint64, err error) {
 		return
 	}
 	if id.dev == device {
-		return
+		return // it is on the file system of the folder above, which was looked at
 	}
 	if _, isKnown := p.devices.LoadOrStore(id.dev, true); isKnown {
 		return
@@ -149,9 +150,13 @@ func (p *pass) opened(path string, id fileID, device uint64, err error) {
 
 // yielded adds a page to the digest.
 func (p *pass) yielded(key string, version uint32) {
-	if p != nil {
-		p.digest = fold(p.digest^xxhash.Sum64String(key)^0xA0761D6478BD642F, uint64(version)^bits.RotateLeft64(p.digest, 32)^0xE7037ED1A0B428DB)
+	if p == nil {
+		return
 	}
+	// As in versionOf. The digest so far is part of both factors, so the order of the pages counts.
+	page := p.digest ^ xxhash.Sum64String(key)
+	state := uint64(version) ^ bits.RotateLeft64(p.digest, 32)
+	p.digest = fold(page^0xA0761D6478BD642F, state^0xE7037ED1A0B428DB)
 }
 
 // end makes what the pass watches take the place of what the scan before does, if the scan has come to its end and all is
@@ -227,7 +232,9 @@ func (p *pass) giveBack() {
 
 // scopeOf returns what decides, besides the files, which pages a scan yields.
 func scopeOf(o *Options) string {
-	return fmt.Sprintf("%q", []any{o.Root, o.At, o.Include, o.Exclude, o.Hide, o.indexNames(), o.CleanURLs, o.KeepBesideFolders})
+	return fmt.Sprintf("%q", []any{
+		o.Root, o.At, o.Include, o.Exclude, o.Hide, o.indexNames(), o.CleanURLs, o.KeepBesideFolders,
+	})
 }
 
 // blind is the notifier of a root that does not exist.
