@@ -24,12 +24,14 @@ import (
 // request for an action may destroy data.
 func Action(path string) (word string) {
 	_, query, _ := strings.Cut(path, "?")
-	if word = actionOfPath(Unescape(path)); word != "" {
+	word = actionOfPath(Unescape(path))
+	if word != "" {
 		return word
 	}
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		if word = actionOfParameter(unescapeQuery(name), unescapeQuery(value)); word != "" {
+		word = actionOfParameter(unescapeQuery(name), unescapeQuery(value))
+		if word != "" {
 			return word
 		}
 	}
@@ -49,23 +51,26 @@ var (
 	anywhere = setOf("logout logoff signout unsubscribe delete destroy remove erase purge revoke deactivate")
 
 	// verbs count in a segment of their own at the end, and beside an ID or an object.
-	verbs = setOf(`abort accept acknowledge activate add approve assign ban basket cancel cart checkout clear confirm
-		decline del demote deny detach disable disconnect dislike dismiss downvote empty enable favorite favourite flush
-		follow hide impersonate insert kill like markallread markasread markread mute optout pay purchase reboot redeem
-		redo refund regenerate reindex reject reload reset restart restore revert rm rollback save shutdown
-		submit suspend terminate unassign unban unblock undo unfavorite unfavourite unfollow unhide unlike unlink unlock
-		unmute unpin unpublish unstar unvote unwatch upvote verify vote`)
+	verbs = setOf(`abort accept acknowledge activate add approve assign ban basket cancel cart checkout clear
+		confirm decline del demote deny detach disable disconnect dislike dismiss downvote empty
+		enable favorite favourite flush follow hide impersonate insert kill like markallread
+		markasread markread mute optout pay purchase reboot redeem redo refund regenerate reindex
+		reject reload reset restart restore revert rm rollback save shutdown submit suspend
+		terminate unassign unban unblock undo unfavorite unfavourite unfollow unhide unlike unlink
+		unlock unmute unpin unpublish unstar unvote unwatch upvote verify vote`)
 
 	// orNouns are names of pages and folders, too: they count after an ID or a machine, as in /issues/7/close and
 	// /cron/run. /book/7, /docs/install and /store/order are pages.
-	orNouns = setOf(`archive backup bid block build buy charge claim clone close complete copy create deploy exec execute
-		extend finish flag fork grant import install invite join leave lock mark merge move open order pause pin post promote
-		publish pull push rate rebuild renew reopen resume rotate run scan send set share spam star start stick stop subscribe
-		switch sync toggle transfer trash trigger unarchive uninstall unset unstick update upgrade`)
+	orNouns = setOf(`archive backup bid block build buy charge claim clone close complete copy create deploy exec
+		execute extend finish flag fork grant import install invite join leave lock mark merge move
+		open order pause pin post promote publish pull push rate rebuild renew reopen resume rotate
+		run scan send set share spam star start stick stop subscribe switch sync toggle transfer
+		trash trigger unarchive uninstall unset unstick update upgrade`)
 
 	// beforeIDs are those of orNouns that count right before an ID, too: /complete/7 does something, /post/7 is a page.
-	beforeIDs = setOf(`buy claim clone close complete copy execute extend finish join leave merge move publish rebuild renew reopen send
-		stop subscribe sync toggle trigger unarchive uninstall unset unstick update upgrade`)
+	beforeIDs = setOf(`buy claim clone close complete copy execute extend finish join leave merge move publish
+		rebuild renew reopen send stop subscribe sync toggle trigger unarchive uninstall unset
+		unstick update upgrade`)
 
 	// scripts are verbs and nouns that count with the extension of a program only, such as /install.php.
 	scripts = setOf("cron install setup update upgrade wpcron")
@@ -78,20 +83,22 @@ var (
 var (
 	// objects are what verbs change, in the singular; isOneOf knows their plurals. What manuals write about in two
 	// words, such as /add-plugin and /remove-list, is in codeObjects.
-	objects = setOf(`account address alert all answer article attachment avatar bag basket bookmark cache cart category comment
-		compare comparison conversation cookie coupon customer draft email entry everything favorite favourite file
-		follower friend group image invitation item job login mail member message newsletter node notification now
-		order page passwd password payment permission phone photo picture poll post product profile qty quantity queue
-		question rating record reply request review selected selection session spam subscriber subscription tag task this
-		thread ticket token topic unread upload user video vote voucher wish wishlist worker`)
+	objects = setOf(`account address alert all answer article attachment avatar bag basket bookmark cache cart
+		category comment compare comparison conversation cookie coupon customer draft email entry
+		everything favorite favourite file follower friend group image invitation item job login
+		mail member message newsletter node notification now order page passwd password payment
+		permission phone photo picture poll post product profile qty quantity queue question rating
+		record reply request review selected selection session spam subscriber subscription tag task
+		this thread ticket token topic unread upload user video vote voucher wish wishlist worker`)
 
 	// codeObjects are those of names in camel case or with underscores: deletePlugin, remove_list.
-	codeObjects = setOf(`backup card config content data database db device directory document event folder image index key line link list
-		log module option plugin role row rule server service setting site snapshot table team theme version widget`)
+	codeObjects = setOf(`backup card config content data database db device directory document event folder image
+		index key line link list log module option plugin role row rule server service setting site
+		snapshot table team theme version widget`)
 
 	// machines act without an ID, so that a noun behind them is a verb.
-	machines = setOf(`admin administrator ajax api backend basket cache cart cgibin cron cronjob db job maintenance
-		migration queue rpc scheduler session system task worker wpadmin`)
+	machines = setOf(`admin administrator ajax api backend basket cache cart cgibin cron cronjob db job
+		maintenance migration queue rpc scheduler session system task worker wpadmin`)
 
 	// fillers stand between a verb and its object.
 	fillers = setOf("from my to")
@@ -104,18 +111,20 @@ var (
 var (
 	// documents are extensions of what is read, not run. Those of scripts that servers run, such as .php and .pl, are
 	// not among them: /delete.php is an action.
-	documents = setOf(`html htm xhtml shtml md mdx markdown rst adoc asciidoc txt text pdf ps doc docx odt rtf tex epub org ipynb man
-		go rs c h cc cpp cxx hh hpp m mm java kt kts scala groovy py pyi pyx rb js mjs cjs ts tsx jsx css scss sass less swift
-		cs fs vb lua r jl hs erl ex exs clj cljs ml mli dart sh bash zsh fish ps1 bat sql yaml yml toml ini conf cfg proto tf
-		nix vue svelte zig nim asm s v vhd diff patch lock gradle cmake mk el lisp scm pas f90 tcl vim
+	documents = setOf(`html htm xhtml shtml md mdx markdown rst adoc asciidoc txt text pdf ps doc docx odt rtf
+		tex epub org ipynb man
+		go rs c h cc cpp cxx hh hpp m mm java kt kts scala groovy py pyi pyx rb js mjs cjs ts tsx jsx
+		css scss sass less swift cs fs vb lua r jl hs erl ex exs clj cljs ml mli dart
+		sh bash zsh fish ps1 bat sql yaml yml toml ini conf cfg proto tf nix vue svelte zig nim asm s v
+		vhd diff patch lock gradle cmake mk el lisp scm pas f90 tcl vim
 		png jpg jpeg gif svg webp avif ico mp3 mp4 webm zip gz tgz csv tsv`)
 
 	// webPages are documents that applications make, too.
 	webPages = setOf("html htm xhtml shtml")
 
 	// programs are extensions of what a server runs, or of data that it makes.
-	programs = setOf(`php php3 php4 php5 php7 phtml asp aspx ashx asmx axd jsp jspx jsf faces do action cgi fcgi pl cfm cfc dll exe
-		json xml`)
+	programs = setOf(`php php3 php4 php5 php7 phtml asp aspx ashx asmx axd jsp jspx jsf faces do action cgi fcgi
+		pl cfm cfc dll exe json xml`)
 )
 
 // setOf returns the set of the words in a list.
@@ -171,9 +180,11 @@ func actionOfPath(path string) string {
 
 // newSegments takes a decoded path apart.
 func newSegments(path string) segments {
+	// Once for all: with a look at all others for each of a thousand segments, a path took 15 ms.
 	p := segments{lastID: -1, areTitles: true}
 	for text := range strings.SplitSeq(path, "/") {
-		if text == "" || text == "index.php" { // which stands before the path in many applications, and behind a folder
+		// It stands before the path in many applications, and behind a folder.
+		if text == "" || text == "index.php" {
 			continue
 		}
 		s := newSegment(text)
@@ -190,7 +201,9 @@ func newSegments(path string) segments {
 // newSegment takes a decoded segment of a path apart.
 func newSegment(text string) segment {
 	var s segment
-	if special, isSpecial := strings.CutPrefix(text, "Special:"); isSpecial { // a page of MediaWiki that does something
+	// A page of MediaWiki that does something: that it begins with a capital makes it no title.
+	special, isSpecial := strings.CutPrefix(text, "Special:")
+	if isSpecial {
 		text = strings.ToLower(special)
 	}
 	if dot := strings.LastIndexByte(text, '.'); dot > 0 {
@@ -365,35 +378,63 @@ func areNumbers(all []segment) bool {
 // compound returns the verb of a segment that names a verb and what it is done to, or who does it; "": it does not.
 // Before an ID, any word may be what it is done to.
 func (s *segment) compound(isBeforeID bool) string {
-	if len(s.words) == 1 {
+	n := len(s.words)
+	if n == 1 {
 		return gluedVerb(s.letters, isBeforeID)
 	}
-	n := len(s.words)
 	isSentence := n > 4 // /add-to-my-cart has four
 	if n == 0 || isSentence {
 		return ""
 	}
+	if verb := s.verbOfObject(); verb != "" {
+		return verb
+	}
+	if isBeforeID {
+		return s.verbOfAny()
+	}
+	return ""
+}
+
+// isVerbFirst reports whether the first word can be a verb. In code, that is so of nouns, too: updatePlugin.
+func (s *segment) isVerbFirst() bool {
+	first := s.words[0]
+	return anywhere[first] || verbs[first] || s.isCode && orNouns[first]
+}
+
+// isVerbLast reports whether the last word can be a verb.
+func (s *segment) isVerbLast() bool {
+	last := s.words[len(s.words)-1]
+	return anywhere[last] || verbs[last]
+}
+
+// verbOfObject returns the verb of several words that name what it is done to, or who does it; "": they do not.
+func (s *segment) verbOfObject() string {
+	n := len(s.words)
 	first := s.words[0]
 	last := s.words[n-1]
-	isFirst := anywhere[first] || verbs[first] || s.isCode && orNouns[first]
-	isLast := anywhere[last] || verbs[last]
-	if isFirst && s.areObjects(s.words[1:]) {
+	if s.isVerbFirst() && s.areObjects(s.words[1:]) { // add-to-cart
 		return first
 	}
-	if isLast && n == 2 && (doers[first] || s.areObjects(s.words[:1])) {
+	isOfTwo := n == 2 && (doers[first] || s.areObjects(s.words[:1]))
+	if isOfTwo && s.isVerbLast() { // customer-logout
 		return last
 	}
-	if n == 3 && doers[first] && anywhere[s.words[1]+last] {
-		return s.words[1] + last // user_log_out
+	if n == 3 && doers[first] && anywhere[s.words[1]+last] { // user_log_out
+		return s.words[1] + last
 	}
-	if !isBeforeID {
-		return ""
-	}
+	return ""
+}
+
+// verbOfAny returns the verb of several words before an ID: what it is done to may have any name there.
+func (s *segment) verbOfAny() string {
+	n := len(s.words)
+	first := s.words[0]
+	last := s.words[n-1]
 	// Verbs that pages are called by, too, count in code only: /follow-ann/7 may be one.
-	if isFirst && s.isCode || anywhere[first] && n == 2 { // toggleComplete/7, delete-student/7
+	if s.isCode && s.isVerbFirst() || n == 2 && anywhere[first] { // toggleComplete/7, delete-student/7
 		return first
 	}
-	if isLast && s.isCode || anywhere[last] && n == 2 { // student-delete/7
+	if s.isCode && s.isVerbLast() || n == 2 && anywhere[last] { // student-delete/7
 		return last
 	}
 	return ""
@@ -440,8 +481,10 @@ func isID(name string) bool {
 	if isUUID(name) || isToken(name) {
 		return true
 	}
-	for part := range strings.FieldsFuncSeq(name, func(c rune) bool { return c == '-' || c == '_' }) { // how-to-paint-5f2b9c81a3d4
-		if len(part) >= 7 && !isNumber(part) && isToken(part) {
+	isSeparator := func(c rune) bool { return c == '-' || c == '_' }
+	for part := range strings.FieldsFuncSeq(name, isSeparator) {
+		isHash := len(part) >= 7 && !isNumber(part) && isToken(part) // as in how-to-paint-5f2b9c81a3d4
+		if isHash {
 			return true
 		}
 	}
@@ -450,7 +493,8 @@ func isID(name string) bool {
 
 // isYear reports whether a segment is a year of our time.
 func (s *segment) isYear() bool {
-	return len(s.name) == 4 && isNumber(s.name) && (strings.HasPrefix(s.name, "19") || strings.HasPrefix(s.name, "20"))
+	isOurs := strings.HasPrefix(s.name, "19") || strings.HasPrefix(s.name, "20")
+	return len(s.name) == 4 && isNumber(s.name) && isOurs
 }
 
 func isNumber(text string) bool {
@@ -459,7 +503,9 @@ func isNumber(text string) bool {
 
 // isUUID reports whether text is a UUID (RFC 9562, section 4), or a hash without letters beyond F.
 func isUUID(text string) bool {
-	return len(text) >= 32 && strings.ContainsAny(text, "0123456789") && strings.Trim(text, "0123456789abcdefABCDEF-") == ""
+	hasDigit := strings.ContainsAny(text, "0123456789")
+	isHex := strings.Trim(text, "0123456789abcdefABCDEF-") == ""
+	return len(text) >= 32 && hasDigit && isHex
 }
 
 // isToken reports whether a word is a number, or such a mixture of letters and digits that it is no word of a language:
@@ -500,7 +546,8 @@ var named = setOf("a act action cmd command do event func function method mode o
 
 // actionOfParameter returns the word that makes a decoded query parameter an action; "": none.
 func actionOfParameter(name, value string) string {
-	if strings.Contains(value, "/") { // a path in the query: ?route=checkout/cart/add
+	// Some applications have their path in the query: ?route=checkout/cart/add.
+	if strings.Contains(value, "/") {
 		if word := actionOfPath(value); word != "" {
 			return word
 		}

@@ -100,7 +100,7 @@ var (
 
 	namedLayouts = append(
 		withZones(
-			"2 Jan 2006 15:04:05", "2 Jan 2006 15:04", "2 Jan 06 15:04:05", // RFC 822, with years of four digits by RFC 1123
+			"2 Jan 2006 15:04:05", "2 Jan 2006 15:04", "2 Jan 06 15:04:05", // RFC 822, and years by RFC 1123
 			"2-Jan-06 15:04:05", "2-Jan-2006 15:04:05", // RFC 850, and as cookies have it
 			"Jan 2 15:04:05 2006", // asctime, by RFC 9110, section 5.6.7
 			"Jan 2, 2006 15:04:05",

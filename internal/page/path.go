@@ -91,7 +91,7 @@ func Canonical(ref string) (string, error) {
 
 // AppendCanonical appends what [Canonical] returns; nothing with an error.
 func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
-	if IsNormal(ref) {
+	if IsNormal(ref) { // as most paths are
 		return append(dst, ref...), nil
 	}
 	if len(ref) == 0 || ref[0] != '/' {

@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"strings"
-	"unicode"
 )
 
 // Words match the segments of paths. One matches whole words of a segment in any case, also if it is written in parts:
@@ -61,5 +60,5 @@ func (w *Words) matchStart(words []string) string {
 
 // wordsOf are the words of a decoded segment, in lower case.
 func wordsOf(segment string) []string {
-	return strings.FieldsFunc(strings.ToLower(segment), func(c rune) bool { return !unicode.In(c, unicode.L, unicode.N, unicode.M) })
+	return strings.FieldsFunc(strings.ToLower(segment), func(c rune) bool { return !isOfWord(c) })
 }
