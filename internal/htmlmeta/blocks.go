@@ -257,6 +257,7 @@ func words(block []byte) int {
 // content, without the furniture in it; where there is no content, everything, and where there is nothing, title and
 // description.
 func (p *Parser) blockSum(body []byte, pg Page) uint64 {
+	// Where the body is cut, the last block is not whole, and would be another one whenever a header grew.
 	if !p.cut.isCut {
 		p.gap()
 	}
@@ -268,6 +269,7 @@ func (p *Parser) blockSum(body []byte, pg Page) uint64 {
 		p.endAtCut()
 	}
 	counted := p.counted()
+	// Only if something was left out: to read any other page again would find nothing, either.
 	if counted.size == 0 && p.isLeftOut {
 		return p.blockSumBeside(body, pg)
 	}
@@ -309,6 +311,7 @@ func (c *blockCounter) theArticle() tally {
 		if z.kind != article || z.part != countedOther {
 			continue
 		}
+		// Those that held most of the text were once taken: a banner dated 40 of 115 pages of a blog, each differently.
 		isSecond := found.kind == article
 		if isSecond {
 			return tally{}

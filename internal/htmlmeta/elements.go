@@ -68,6 +68,9 @@ type elements struct {
 	hasMain bool
 }
 
+// maxOpen is how deep elements are told apart.
+const maxOpen = 512
+
 // nameSlots tell most end tags that close nothing from others: without them, each would pass all of the stack.
 const nameSlots = 64
 
@@ -81,7 +84,7 @@ type element struct {
 
 // open opens an element, and returns it until the next one opens; nil: it is too deep to be told apart.
 func (e *elements) open(name atom.Atom, roles []byte) *element {
-	if len(e.stack) == 512 {
+	if len(e.stack) == maxOpen {
 		return nil
 	}
 	begins := regions[name.String()]
@@ -93,6 +96,7 @@ func (e *elements) open(name atom.Atom, roles []byte) *element {
 	}
 	e.stack = append(e.stack, element{name: name, outer: e.region})
 	e.named[slotOf(name)]++
+	// Whatever <main> is in, it is no menu.
 	if begins == inMain {
 		e.region &^= beside
 		e.hasMain = true
@@ -107,6 +111,7 @@ func (e *elements) open(name atom.Atom, roles []byte) *element {
 // close closes an element and what is open within it, which it returns until the next element opens. An end tag that
 // closes nothing is ignored, and one in a <template> closes nothing outside of it.
 func (e *elements) close(name atom.Atom) (closed []element) {
+	// A page of end tags that close nothing would pass up to 512 open elements with each: that took ten seconds.
 	if e.named[slotOf(name)] == 0 {
 		return nil
 	}

@@ -185,6 +185,7 @@ func lowered(buf *[longestWord]byte, word []byte) []byte {
 // isDropped reports whether a zone is furniture of a page with a text like all. One with the title is not, and
 // neither is a section with a heading, from which its id may come: <section id="menu">.
 func (z zone) isDropped(all tally) bool {
+	// A looser rule dropped whole manuals, for <body class="…-navbar"> and for a <div class=sidebar> around prose.
 	t := z.tally()
 	isSection := z.isByID && z.headings > 0
 	if z.titles > 0 || isSection {

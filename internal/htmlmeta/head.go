@@ -17,6 +17,7 @@ import (
 var linkPattern = regexp.MustCompile(`<([^>"]*)>((?:"(?:[^"\\]|\\.)*"?|[^,"])*)`)
 
 func (p *Parser) readHeader(h http.Header) {
+	// No encoding is asked for, so what comes all the same is not decoded.
 	encoding := h.Get("Content-Encoding")
 	p.meta.Unreadable = encoding != "" && !strings.EqualFold(encoding, "identity")
 	for _, value := range h.Values("X-Robots-Tag") {
@@ -68,20 +69,29 @@ func (p *Parser) link() {
 		isMarkdown = p.options.Markdown && p.meta.Markdown == "" && p.isOfType("text/markdown")
 	}
 	if !isCanonical && !isAlternate && !isMarkdown {
-		return
+		return // as most are: styles, icons, fonts
 	}
 	to := p.base.absolute(p.attribute("href"))
-	if isCanonical && to != "" {
-		isAnother := p.meta.Canonical != "" && p.meta.Canonical != to
-		p.severalCanonicals = p.severalCanonicals || isAnother
-		p.meta.Canonical = to
+	if to == "" {
+		return
 	}
-	if isAlternate && to != "" {
+	if isCanonical {
+		p.addCanonical(to)
+	}
+	if isAlternate {
 		p.addAlternate(page.Alternate{Lang: string(lang), URL: to})
 	}
 	if isMarkdown {
 		p.meta.Markdown = to
 	}
+}
+
+// addCanonical takes note of a canonical. Where a page names several that differ, finish keeps none.
+func (p *Parser) addCanonical(to string) {
+	if p.meta.Canonical != "" && p.meta.Canonical != to {
+		p.severalCanonicals = true
+	}
+	p.meta.Canonical = to
 }
 
 // isForSomeReaders reports whether a <link> says for which readers it is. Such a one does not name a canonical
@@ -223,21 +233,27 @@ func parseRobots(s string, header bool, now time.Time) (noindex, nofollow bool) 
 		var word string
 		var hasValue bool
 		word, rest, hasValue = cutDirective(rest)
+		if !hasValue {
+			isNone := word == "none" // noindex and nofollow
+			noindex = noindex || applies && (isNone || word == "noindex")
+			nofollow = nofollow || applies && (isNone || word == "nofollow")
+			continue
+		}
 		switch {
-		case !hasValue:
-			noindex = noindex || applies && (word == "noindex" || word == "none")
-			nofollow = nofollow || applies && (word == "nofollow" || word == "none")
 		case word == "unavailable_after":
 			var isOver bool
 			isOver, rest = cutUnavailable(rest, now)
 			noindex = noindex || applies && isOver
 		case header && isRobotName(word):
-			applies = word == "googlebot" || word == "robots" || word == "*"
+			applies = isRobotRead(word)
 		default:
 			rest = rest[wordEnd(rest):] // a value that does not matter
 		}
 	}
 }
+
+// isRobotRead reports whether the directives for a robot count.
+func isRobotRead(name string) bool { return name == "googlebot" || name == "robots" || name == "*" }
 
 // wordEnd returns where the first word of robots directives ends.
 func wordEnd(s string) int { return strings.IndexAny(s, separators+":") }
