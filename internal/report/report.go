@@ -124,7 +124,7 @@ func (r *Report) WhyEmpty() string {
 	if r.Reason != "" {
 		return r.Reason
 	}
-	for i, source := range r.Sources {
+	for i, source := range r.Sources { // a source that failed may have all pages
 		if source.Error != "" {
 			return Unreadable(i, source.Source)
 		}
@@ -256,6 +256,7 @@ func (r *Refresh) Cause() []zap.Field {
 	for _, of := range r.Selected.LeftOut {
 		total += of.Count
 	}
+	// Disallowed paths are none of these: links to carts and logins are most of the links of a shop, and nothing to mend.
 	for _, status := range []indexing.Status{indexing.NoIndexTag, indexing.NoIndex, indexing.CanonicalForeign} {
 		of := r.Selected.LeftOut[status]
 		if 2*of.Count <= total {
