@@ -40,7 +40,8 @@ func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Respon
 		return !isSame(long, short) && !leadsToShort
 	}
 	areClean := !slices.ContainsFunc(apart, isOther)
-	// Some servers redirect the shorter form to the folder of that name: it is kept unless samples say otherwise.
+	// With try_files {path} {path}/ {path}.html, the shorter form leads to the folder of that name: unless samples say
+	// otherwise, the longer one is kept there.
 	areCleanBeside := areClean && len(beside) > 0 && !slices.ContainsFunc(beside, isOther)
 	o.KeepBesideFolders = !areCleanBeside
 	// Without any sample, nothing is known.

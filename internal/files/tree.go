@@ -40,6 +40,7 @@ type handle interface {
 // versionOf returns a hash of what tells the states of a file apart: a write or a replacement changes at least one of
 // these, even if it sets the modification time back. It is never 0, and the same in each run of the program.
 func versionOf(modSec, modNsec, changeSec, changeNsec, size int64, inode uint64) uint32 {
+	// The modification time alone misses a file that was put in place with its old time.
 	modified := uint64(modSec*1e9 + modNsec)
 	changed := uint64(changeSec*1e9 + changeNsec)
 	// wyhash (https://github.com/wangyi-fudan/wyhash), with its numbers.
