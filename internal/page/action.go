@@ -233,7 +233,8 @@ func newSegment(text string) segment {
 // splitWords splits text into words, also where camel case begins a new one.
 func splitWords(text string) (words []string) {
 	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return !isOfWord(c) }) {
-		begin, before := 0, rune(0)
+		begin := 0
+		var before rune
 		for i, c := range part {
 			if unicode.IsUpper(c) && unicode.IsLower(before) {
 				words = append(words, part[begin:i])

@@ -16,7 +16,10 @@ var inPath, unreserved [256]bool
 func init() {
 	for c := range 256 {
 		b := byte(c)
-		unreserved[c] = 'a' <= b|0x20 && b|0x20 <= 'z' || '0' <= b && b <= '9' || strings.IndexByte("-._~", b) >= 0
+		lower := b | 0x20
+		isLetter := 'a' <= lower && lower <= 'z'
+		isDigit := '0' <= b && b <= '9'
+		unreserved[c] = isLetter || isDigit || strings.IndexByte("-._~", b) >= 0
 		inPath[c] = unreserved[c] || strings.IndexByte("!$&'()*+,;=:@/", b) >= 0
 	}
 }
