@@ -110,7 +110,8 @@ func mediaType(contentType string) string {
 // PathOn returns the path, with its query, of an absolute URL on the site whose scheme, host and port are base, as
 // in [page.Canonical]. ok is false where the URL is not on the site, or not valid.
 func PathOn(base, url string) (path string, ok bool) {
-	if path, ok = strings.CutPrefix(url, base); ok && page.IsNormal(path) {
+	path, ok = strings.CutPrefix(url, base)
+	if ok && page.IsNormal(path) {
 		return path, true // as nearly all are written
 	}
 	u, err := origin.ParseURL(url)

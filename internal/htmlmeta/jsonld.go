@@ -99,7 +99,13 @@ func (p *Parser) readThings() {
 // isSelf reports whether a thing is the page that is read.
 func (p *Parser) isSelf(t thing) bool {
 	return slices.ContainsFunc(t.urls[:], func(ref string) bool {
+		if strings.HasPrefix(ref, "#") {
+			return true // of this page, whatever its URL is
+		}
 		u := p.self.absolute([]byte(ref))
-		return strings.HasPrefix(ref, "#") || u != "" && (u == p.self.url() || u == p.meta.Canonical)
+		if u == "" {
+			return false
+		}
+		return u == p.self.url() || u == p.meta.Canonical
 	})
 }

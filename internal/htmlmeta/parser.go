@@ -263,7 +263,8 @@ func (p *Parser) out() *text { return &p.texts[p.part()] }
 
 func (p *Parser) startTag(is traits) {
 	// In HTML, a slash at the end of a tag means nothing, but it does in the SVG in it.
-	isEmpty := p.closed && (p.xhtml || p.region&inSVG != 0 || p.name == atom.Svg)
+	isXML := p.xhtml || p.region&inSVG != 0 || p.name == atom.Svg
+	isEmpty := p.closed && isXML
 	if is&rawText != 0 && !isEmpty && p.region&inSVG == 0 {
 		p.raw = p.name
 	}

@@ -42,7 +42,10 @@ func hasDate(block []byte) bool {
 	if len(block) < len("7.2") {
 		return false
 	}
-	return isShort && hasDividedNumber(block) || hasYear(block, "20") || hasYear(block, "19")
+	if isShort && hasDividedNumber(block) {
+		return true
+	}
+	return hasYear(block, "20") || hasYear(block, "19")
 }
 
 func hasYear(s []byte, century string) bool {
@@ -318,8 +321,11 @@ const (
 // separatorAt returns the size of what divides the numbers of a date or a version, or stands behind them; 0: nothing
 // does. A colon or a stop that no digit follows is not of the number.
 func separatorAt(s []byte) int {
-	if len(s) >= 2 && isDigit(s[1]) && (isNumberSeparator(s[0]) || s[0] == 'T' || s[0] == 'h' || s[0] == '+') {
-		return 1
+	if len(s) >= 2 && isDigit(s[1]) {
+		isOfTime := s[0] == 'T' || s[0] == 'h' || s[0] == '+'
+		if isNumberSeparator(s[0]) || isOfTime {
+			return 1
+		}
 	}
 	c, n := utf8.DecodeRune(s)
 	if c >= utf8.RuneSelf && bytes.ContainsRune([]byte(dateSigns), c) {
