@@ -110,9 +110,13 @@ func (f *Folder) prepare() error {
 // readBefore learns from its index which generation is there.
 func (f *Folder) readBefore() error {
 	index, _, err := f.read(f.stem + ".xml")
-	if err != nil || !isOwn(index) {
+	if err != nil {
 		return err
 	}
+	if !isOwn(index) {
+		return nil // Stage refuses to replace it
+	}
+	// A small site has no shards: the document of that name lists its pages itself.
 	f.before = bytes.Count(index, []byte("\n<url>"))
 	for _, child := range shardName.FindAllSubmatch(index, -1) {
 		f.addBefore(string(child[1]))
@@ -133,7 +137,8 @@ func (f *Folder) addBefore(escaped string) {
 	}
 	shard, _, _ := f.read(f.stem + suffix + ".xml")
 	f.before += bytes.Count(shard, []byte("\n<url>"))
-	if section := publish.SectionOf(suffix); section != "" {
+	section := publish.SectionOf(suffix)
+	if section != "" {
 		f.sections = append(f.sections, suffix, "-"+section) // the index of the section is not listed
 	}
 }
@@ -317,7 +322,7 @@ func asideName(name string) string { return path.Join(aside, path.Base(name)) }
 // new ones first, and removes documents that are no longer needed. After an error some files
 // may be in place and others not; the next build mends that.
 func (f *Folder) Finish() error {
-	// What is new is named by nothing yet. What replaces others may name it.
+	// What replaces other files, such as the index, may name what is new: that has to be there first.
 	for _, name := range slices.Concat(f.created, f.replaced) {
 		if err := f.root.Rename(asideName(name), name); err != nil {
 			return fmt.Errorf("writing into %s: %w", f.Out, err)
