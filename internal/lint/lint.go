@@ -241,6 +241,7 @@ var documentName = regexp.MustCompile(`(?i)\.(xml|txt|gz|html?|json)$`)
 // example.com; "": it does not look like one.
 func missingScheme(name string) string {
 	host, _, _ := strings.Cut(name, "/")
+	// What begins with an existing folder, or ends like a document, is a path that is misspelt.
 	if _, err := os.Stat(host); err == nil || documentName.MatchString(host) {
 		return ""
 	}
@@ -253,7 +254,10 @@ func missingScheme(name string) string {
 		u.Scheme = "http"
 	}
 	_, _, err = parseURL(u.Scheme + "://" + name)
-	isHost := err == nil && (isHere || u.Port() != "" || strings.Contains(host, "."))
+	if err != nil {
+		return ""
+	}
+	isHost := isHere || u.Port() != "" || strings.Contains(host, ".")
 	if !isHost {
 		return ""
 	}
