@@ -149,9 +149,15 @@ func join(root, rel string) string {
 // hides reports whether file_server hides the file with a name in p, or everything in the folder,
 // for which globs of whole paths do not count.
 func (r *rules) hides(p *place, name string, isFolder bool) bool {
-	return r.hidesName(name) || slices.ContainsFunc(p.hidden, func(h string) bool {
+	if r.hidesName(name) {
+		return true
+	}
+	return slices.ContainsFunc(p.hidden, func(h string) bool {
 		full := p.abs + separator + name
-		return isFolder && h == full || !isFolder && matches(h, full)
+		if isFolder {
+			return h == full
+		}
+		return matches(h, full)
 	})
 }
 
