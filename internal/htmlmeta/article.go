@@ -46,11 +46,13 @@ var articleTypes = map[string]bool{
 func (p *Parser) readArticle() {
 	p.meta.Lang = cmp.Or(p.langs[:]...)
 	for _, t := range p.articles {
+		// Of several, others may be teasers.
 		isKept := (len(p.articles) == 1 || p.isSelf(t)) && p.published.declare(ofThing, t.date, p.now)
 		if isKept {
 			p.meta.Headline = oneLine([]byte(t.headline))
 		}
 	}
+	// The first date of a list is that of its newest article, not that of the page.
 	if p.published.unix == 0 && !p.isList {
 		p.published = p.pubdate
 	}

@@ -33,6 +33,7 @@ var browserRules = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
 func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
 	ref = bytes.TrimFunc(ref, func(c rune) bool { return c <= ' ' })
 	ref, _, _ = bytes.Cut(ref, []byte("#"))
+	// Dot segments and escapes that are not needed make a reference longer than its URL.
 	if len(ref) == 0 || len(ref) > 2*MaxURL {
 		return "", dst, false
 	}
@@ -40,13 +41,13 @@ func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
 	n := len(site)
 	prefix := "" // of the path
 	switch {
-	case len(ref) > n && ref[n] == '/' && string(ref[:n]) == site:
+	case len(ref) > n && ref[n] == '/' && string(ref[:n]) == site: // which needs no parser
 		ref = ref[n:]
 	case bytes.ContainsAny(ref, "\\\n\r\t"):
 		return l.resolve(dst, []byte(browserRules.Replace(string(ref))))
 	case bytes.HasPrefix(ref, []byte("//")), hasScheme(ref):
 		absolute := string(ref)
-		if ref[0] == '/' {
+		if ref[0] == '/' { // the scheme is that of the document (RFC 3986, section 5.2.2)
 			scheme, _, _ := strings.Cut(site, "//")
 			absolute = scheme + absolute
 		}

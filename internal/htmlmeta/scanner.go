@@ -27,6 +27,7 @@ func (s *scanner) next() html.TokenType {
 		n = rawTextEnd(s.rest, s.raw)
 		s.raw = 0
 	}
+	// Where the end tag follows at once, there is no text.
 	if n == 0 {
 		kind, n = s.scan(s.rest)
 	}
@@ -193,6 +194,7 @@ func (s *scanner) attribute(name string) []byte {
 	return nil
 }
 
+// commonReferences spare most references a copy.
 var commonReferences = map[string]string{"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": `"`}
 
 // unescape appends s with its character references decoded. They need a semicolon behind them, as what begins like

@@ -38,7 +38,7 @@ const (
 func hasDate(block []byte) bool {
 	const short = 80
 	isShort := len(block) <= short
-	block = block[digitFrom(block):]
+	block = block[digitFrom(block):] // what comes before the first digit is none of these
 	if len(block) < len("7.2") {
 		return false
 	}
@@ -218,6 +218,7 @@ func isNumberSeparator(c byte) bool { return c == '-' || c == '/' || c == '.' ||
 // appendTokens appends the tokens of a block.
 func appendTokens(tokens []token, s []byte) []token {
 	for i := 0; i < len(s); {
+		// Before words and bars: (c) is neither.
 		if n := copyrightSignSize(s[i:]); n > 0 {
 			tokens = append(tokens, token{start: i, end: i + n, kind: copyrightSign})
 			i += n
@@ -300,10 +301,14 @@ func scanNumber(s []byte, start int) token {
 		end++
 	}
 	t := token{start: start, end: end, kind: groups.kind()}
-	switch suffix := s[i:end]; {
-	case len(suffix) == 0, t.kind == fullDate, t.kind == timeOfDay:
-	case t.kind == number && slices.Contains(ordinals, string(suffix)):
-	case t.kind == number, t.kind == year:
+	suffix := s[i:end]
+	if len(suffix) == 0 {
+		return t
+	}
+	// 24th is a day, but 2to3 and 1980s are neither a day nor a year. Dates, times and versions may end in letters.
+	isOrdinal := t.kind == number && slices.Contains(ordinals, string(suffix))
+	isPlain := t.kind == number || t.kind == year
+	if isPlain && !isOrdinal {
 		t.kind = otherNumber
 	}
 	return t
