@@ -31,6 +31,7 @@ func Merge(body []byte, urls ...string) []byte {
 			lines += "Sitemap: " + url + eol
 		}
 	}
+	// Behind text of another encoding, lines in ASCII would be none.
 	if lines == "" || bytes.ContainsFunc(body, isBinary) {
 		return body
 	}

@@ -134,6 +134,7 @@ func pathOf(url, base string) (path string, err error) {
 	default:
 		path, err = pathOfAbsolute(url, base)
 	}
+	// The base is part of what a sitemap lists, also where the line has only a path.
 	if n := len(base) + len(path); err == nil && n > page.MaxLoc {
 		err = fmt.Errorf("the URL has %d bytes, more than the %d that a sitemap may list", n, page.MaxLoc)
 	}
