@@ -51,11 +51,10 @@ type Page struct {
 // Merge fills the unknown fields of p from o, the same page of another source. Of each kind of date, the later is kept;
 // of a day and its midnight, the time, which says more. So the dates do not depend on the order of the sources.
 func (p *Page) Merge(o Page) {
-	switch {
-	case o.LastMod > p.LastMod:
+	if o.LastMod > p.LastMod {
 		p.LastMod = o.LastMod
 		p.LastModDay = o.LastModDay
-	case o.LastMod == p.LastMod:
+	} else if o.LastMod == p.LastMod {
 		p.LastModDay = p.LastModDay && o.LastModDay
 	}
 	p.FileTime = max(p.FileTime, o.FileTime)
