@@ -42,7 +42,8 @@ func newRules(o Options, root string) *rules {
 	return r
 }
 
-// notLiteral are the characters of patterns that may match others.
+// notLiteral are the characters of patterns that may match others: wildcards, and the sign with which an escape begins,
+// as paths are compared decoded.
 const notLiteral = `*?[\%`
 
 func (r *rules) setPatterns(o *Options) {

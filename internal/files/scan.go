@@ -134,7 +134,7 @@ func (s *scan) run(others int, yield func(page.Page) error) error {
 	}
 	r := s.addReader()
 	root := &folder{place: s.rules.root()}
-	r.read(root)
+	r.read(root) // before the others begin: its error is that of the scan
 	if root.err != nil {
 		return s.failed(root.err)
 	}
@@ -187,6 +187,7 @@ func (s *scan) stats() Stats {
 			st.LeftOut[why] += n
 		}
 	}
+	// Each reader has a few.
 	slices.Sort(st.Unreadable)
 	st.Unreadable = st.Unreadable[:min(len(st.Unreadable), maxUnreadable)]
 	return st
