@@ -309,7 +309,12 @@ func (a *App) namedSites() []*site {
 	var named []*site
 	isMade := make(map[*site]bool)
 	for _, h := range a.handlers {
+		isDone := make(map[string]bool) // by prefix, which thousands of mounts may share
 		for _, m := range h.mounts {
+			if isDone[m.prefix] {
+				continue
+			}
+			isDone[m.prefix] = true
 			hosts := h.mounts.hosts(m.prefix)
 			if h.settings.base != "" {
 				hosts = []string{""}

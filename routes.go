@@ -57,17 +57,30 @@ func (s mounts) prefixOf(path string) string {
 	return longest
 }
 
-// hosts returns the hosts that matchers spell out for a prefix.
+// hosts returns the hosts that matchers spell out for a prefix. There may be thousands.
 func (s mounts) hosts(prefix string) []string {
 	var all []string
+	isKnown := make(map[string]bool)
 	for _, mount := range s.in(prefix) {
 		for _, host := range mount.hosts {
-			if clean, ok := origin.CleanHost(host); ok && !slices.Contains(all, clean) {
+			if clean, ok := origin.CleanHost(host); ok && !isKnown[clean] {
+				isKnown[clean] = true
 				all = append(all, clean)
 			}
 		}
 	}
 	return all
+}
+
+// spellsOut reports whether a matcher in a prefix names a host, as [mounts.hosts] does, and by no pattern.
+func (s mounts) spellsOut(host, prefix string) bool {
+	isHost := func(pattern string) bool {
+		clean, ok := origin.CleanHost(pattern)
+		return ok && clean == host
+	}
+	return slices.ContainsFunc(s, func(m *mount) bool {
+		return m.prefix == prefix && slices.ContainsFunc(m.hosts, isHost)
+	})
 }
 
 // matchesHost reports whether requests for a host can reach the handler in a prefix.

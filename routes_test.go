@@ -86,7 +86,7 @@ func TestMounts(t *testing.T) {
 		{"x.wild", "/wild", false, true, "x.wild"},
 		{"x.example", "/none", false, false, "x.example"},
 	} {
-		if got := slices.Contains(s.hosts(test.prefix), test.host); got != test.named {
+		if got := slices.Contains(s.hosts(test.prefix), test.host); got != test.named || s.spellsOut(test.host, test.prefix) != test.named {
 			t.Errorf("%s in %q: named %t, want %t", test.host, test.prefix, got, test.named)
 		}
 		if got := s.matchesHost(test.host, test.prefix); got != test.matched {
