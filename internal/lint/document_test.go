@@ -304,35 +304,45 @@ func repeated(head, unit string, bytes int) io.Reader {
 	})
 }
 
+// counting counts the bytes that are read.
+type counting struct {
+	r    io.Reader
+	read int
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.read += n
+	return n, err
+}
+
 // TestBounds reads documents that are too much: no more of them is read than has to be.
 func TestBounds(t *testing.T) {
-	page := "<url><loc>http://a.example/</loc></url>\n"
 	for _, test := range []struct{ name, head, unit, want string }{
 		{"comment", "<!--", "aaaaaaaaaaaaaaaa", "too-large"},
 		{"tag", "<a b='", "aaaaaaaaaaaaaaaa", "too-large"},
 		{"loc", open09 + "<url><loc>", "aaaaaaaa", "too-large"},
-		{"depth", open09, "<a>", "too-large"},
+		{"depth", open09, "<aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa>", "too-large"},
 		{"line", "http://a.example/", "aaaaaaaa", "too-large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			read := 0
-			r := repeated(test.head, strings.Repeat(test.unit, 100), 1<<30)
-			_, s := checked(t, Options{Stdin: readerFunc(func(p []byte) (int, error) {
-				n, err := r.Read(p)
-				read += n
-				return n, err
-			})}, "-")
-			if s.Codes[test.want] != 1 || read > 2*maxEntry {
-				t.Errorf("got %v after %d bytes, want %s", s.Codes, read, test.want)
+			r := &counting{r: repeated(test.head, strings.Repeat(test.unit, 100), 1<<30)}
+			_, s := checked(t, Options{Stdin: r}, "-")
+			if s.Codes[test.want] != 1 || r.read > 2*maxEntry {
+				t.Errorf("got %v after %d bytes, want %s", s.Codes, r.read, test.want)
 			}
 		})
 	}
 	if testing.Short() {
 		t.Skip("reads 128 MiB")
 	}
-	_, s := checked(t, Options{Stdin: repeated(open09, strings.Repeat(page, 1000), 1<<30)}, "-")
-	if s.Codes["too-large"] != 1 || s.Codes["too-long"] != 1 || s.Codes["too-many-entries"] != 1 {
-		t.Errorf("pages: got %v", s.Codes)
+	// Comments take less time to read than as many bytes of pages.
+	pages := strings.Repeat("<url><loc>http://a.example/</loc></url>\n", maxEntries+1)
+	comment := "<!--" + strings.Repeat("a", 1<<20) + "-->"
+	r := &counting{r: repeated(open09+pages, comment, 1<<30)}
+	_, s := checked(t, Options{Stdin: r}, "-")
+	if s.Codes["too-large"] != 1 || s.Codes["too-long"] != 1 || s.Codes["too-many-entries"] != 1 || r.read > maxRead+maxEntry {
+		t.Errorf("pages: got %v after %d bytes", s.Codes, r.read)
 	}
 }
 
