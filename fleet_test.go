@@ -42,6 +42,12 @@ func sharing(t *testing.T, folder string, change func(*bench)) (*bench, *site) {
 	return b, s
 }
 
+// freeLocks drops a site in a bubble, and waits until what keeps the files of its locks has noticed.
+func freeLocks(s *site) {
+	s.drop()
+	time.Sleep(time.Minute)
+}
+
 // TestFleet has two nodes: what one commits, the other loads; the interval of both begins then.
 func TestFleet(t *testing.T) {
 	folder := t.TempDir()
@@ -394,47 +400,50 @@ const (
 // TestFleetWaitsForStorage: a node that has nothing serves nothing, and requests nothing, until it is known what others have
 // committed, though an operator requests a refresh. After its patience it begins alone, goes on like that, and says so once.
 func TestFleetWaitsForStorage(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.FleetPatience = caddy.Duration(time.Hour) })
-	b.pages = func(_ http.ResponseWriter, r *http.Request) error {
-		t.Errorf("%s is requested", r.URL.Path)
-		return nil
-	}
-	member := s.state.fleet
-	member.SetPatience(time.Hour)
-	good := member.Storage()
-	member.Configure(failing{}, 0)
-	begun := b.clock
-	s.run()
-	if out := s.refresh(t.Context(), true); !errors.Is(out.Err, fleet.ErrWaits) {
-		t.Errorf("a demanded refresh ended with %+v", out.Outcome)
-	}
-	s.setReady() // as it does
-	if err := member.Poll(t.Context()); err == nil {
-		t.Error("it is read")
-	}
-	if _, err := s.snapshot(t.Context()); !errors.Is(err, errNotReady) || s.status().Storage.State != stateWaits {
-		t.Errorf("it does not wait: %v, %+v", err, s.status().Storage)
-	}
-	s.run()
-	if due := s.schedule.Due(); !due.Equal(begun.Add(time.Hour)) {
-		t.Errorf("due after %s", due.Sub(begun))
-	}
-	b.clock = begun.Add(time.Hour)
-	b.lists("/a")
-	for pages := 1; pages < 4; pages++ {
-		b.lists(numbered(pages)...)
-		if got := b.refresh(s); pagesOf(got) != pages || s.status().Storage.State != stateAlone || b.logged(beganAlone) != 1 {
-			t.Errorf("%d pages, want %d, %+v, logged %d times", pagesOf(got), pages, s.status().Storage, b.logged(beganAlone))
+	inBubble(t, func(t *testing.T, _ *bench) {
+		b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.FleetPatience = caddy.Duration(time.Hour) })
+		defer freeLocks(s)
+		b.pages = func(_ http.ResponseWriter, r *http.Request) error {
+			t.Errorf("%s is requested", r.URL.Path)
+			return nil
 		}
-		b.clock = b.clock.Add(time.Hour)
-	}
-	member.Configure(good, 0)
-	if err := member.Poll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if b.refresh(s); member.Status().Generation != 1 || s.status().Storage.State != "" {
-		t.Errorf("nothing was committed: %+v", s.status().Storage)
-	}
+		member := s.state.fleet
+		member.SetPatience(time.Hour)
+		good := member.Storage()
+		member.Configure(failing{}, 0)
+		begun := b.clock
+		s.run()
+		if out := s.refresh(t.Context(), true); !errors.Is(out.Err, fleet.ErrWaits) {
+			t.Errorf("a demanded refresh ended with %+v", out.Outcome)
+		}
+		s.setReady() // as it does
+		if err := member.Poll(t.Context()); err == nil {
+			t.Error("it is read")
+		}
+		if _, err := s.snapshot(t.Context()); !errors.Is(err, errNotReady) || s.status().Storage.State != stateWaits {
+			t.Errorf("it does not wait: %v, %+v", err, s.status().Storage)
+		}
+		s.run()
+		if due := s.schedule.Due(); !due.Equal(begun.Add(time.Hour)) {
+			t.Errorf("due after %s", due.Sub(begun))
+		}
+		b.clock = begun.Add(time.Hour)
+		b.lists("/a")
+		for pages := 1; pages < 4; pages++ {
+			b.lists(numbered(pages)...)
+			if got := b.refresh(s); pagesOf(got) != pages || s.status().Storage.State != stateAlone || b.logged(beganAlone) != 1 {
+				t.Errorf("%d pages, want %d, %+v, logged %d times", pagesOf(got), pages, s.status().Storage, b.logged(beganAlone))
+			}
+			b.clock = b.clock.Add(time.Hour)
+		}
+		member.Configure(good, 0)
+		if err := member.Poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if b.refresh(s); member.Status().Generation != 1 || s.status().Storage.State != "" {
+			t.Errorf("nothing was committed: %+v", s.status().Storage)
+		}
+	})
 }
 
 // TestFleetKnownEmpty: a node that waits begins with the poll that finds that the storage has nothing, and follows where that has
@@ -510,33 +519,36 @@ func (h hanging) Lock(ctx context.Context, name string) error {
 
 // TestFleetStorageDown: a node goes on with what it has; one that has nothing refreshes the site in memory.
 func TestFleetStorageDown(t *testing.T) {
-	folder := t.TempDir()
-	b, s := sharing(t, folder, nil)
-	good := s.state.fleet.Storage()
-	s.state.fleet.Configure(failing{}, 0)
-	s.state.fleet.SetPatience(time.Nanosecond)
-	b.clock = b.clock.Add(time.Second)
-	if got := b.refresh(s); pagesOf(got) != 1 {
-		t.Fatalf("%d pages in memory", pagesOf(got))
-	}
-	s.state.fleet.Configure(good, 0)
-	if b.refresh(s); s.state.fleet.Status().Generation != 1 {
-		t.Fatal("nothing was committed")
-	}
-	before := s.published().snapshot
-	s.state.fleet.Configure(failing{}, 0)
-	b.lists("/a", "/b")
-	if got := b.refresh(s); got != before {
-		t.Errorf("%d pages", pagesOf(got))
-	}
-	_ = s.state.fleet.Poll(t.Context())
-	if due := s.schedule.Due(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
-		t.Errorf("due after %s, %+v", due.Sub(b.clock), s.status().Storage)
-	}
-	s.state.fleet.Configure(good, 0)
-	if got := b.refresh(s); pagesOf(got) != 2 {
-		t.Errorf("%d pages", pagesOf(got))
-	}
+	inBubble(t, func(t *testing.T, _ *bench) {
+		folder := t.TempDir()
+		b, s := sharing(t, folder, nil)
+		defer freeLocks(s)
+		good := s.state.fleet.Storage()
+		s.state.fleet.Configure(failing{}, 0)
+		s.state.fleet.SetPatience(time.Nanosecond)
+		b.clock = b.clock.Add(time.Second)
+		if got := b.refresh(s); pagesOf(got) != 1 {
+			t.Fatalf("%d pages in memory", pagesOf(got))
+		}
+		s.state.fleet.Configure(good, 0)
+		if b.refresh(s); s.state.fleet.Status().Generation != 1 {
+			t.Fatal("nothing was committed")
+		}
+		before := s.published().snapshot
+		s.state.fleet.Configure(failing{}, 0)
+		b.lists("/a", "/b")
+		if got := b.refresh(s); got != before {
+			t.Errorf("%d pages", pagesOf(got))
+		}
+		_ = s.state.fleet.Poll(t.Context())
+		if due := s.schedule.Due(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
+			t.Errorf("due after %s, %+v", due.Sub(b.clock), s.status().Storage)
+		}
+		s.state.fleet.Configure(good, 0)
+		if got := b.refresh(s); pagesOf(got) != 2 {
+			t.Errorf("%d pages", pagesOf(got))
+		}
+	})
 }
 
 // partly is a storage of which some calls fail.
