@@ -36,7 +36,7 @@ type deployed struct {
 const deployedPages = 60
 
 // stillWatched is for how long dates are judged once a deployment has ended: until they are decided, and a little longer.
-const stillWatched = 130 * time.Second
+const stillWatched = quiet + 10*time.Second
 
 // sites is the Caddyfile of hosts, each with a folder of its name.
 func sites(hosts ...string) string {
@@ -148,7 +148,7 @@ func (d *deployed) wantKept(changed ...string) {
 	}
 }
 
-// TestSlowDeployment: 60 files are written anew in 20 seconds. No false date is served, at any moment. Pages that are new or
+// TestSlowDeployment: 60 files are written anew, one after another. No false date is served, at any moment. Pages that are new or
 // removed meanwhile show at once, corrections have the day, or the date that they declare.
 func TestSlowDeployment(t *testing.T) {
 	const (
@@ -177,7 +177,7 @@ func TestSlowDeployment(t *testing.T) {
 	d.also[pageName(restamped)] = []string{harness.Stamp(longAgo(restamped))} // that of its file, as what it declares does not count
 	d.also[added] = append(days(begun), "")
 	stop := d.begin()
-	d.deploy(20*time.Second, func(i int) {
+	d.deploy(quiet/4, func(i int) {
 		switch i {
 		case 20:
 			s.WriteRaw(d.folder+added, d.template.html(newText(d.rand, "added")))
@@ -199,14 +199,14 @@ func TestSlowDeployment(t *testing.T) {
 		_, isRemoved := dates[pageName(removed)]
 		return isAdded && !isRemoved
 	}, func() string { return fmt.Sprintf("amid the deployment, got %v\n%s", d.dates(), s.SitemapLog()) })
-	if time.Since(ended) > time.Minute {
+	if time.Since(ended) > quiet/2 {
 		t.Errorf("new pages and removals show only once the deployment is over")
 	}
 	if got := s.explain("http://" + d.host + added); !strings.Contains(got, "not decided yet") {
 		t.Errorf("explain says:\n%s", got)
 	}
 	d.wantDated(pageName(5), days(begun)...)
-	if took := time.Since(ended); took < 110*time.Second {
+	if took := time.Since(ended); took < quiet-5*time.Second {
 		t.Errorf("a correction is dated after %s without a change", took)
 	}
 	d.wantDated(pageName(45), days(begun)...)
@@ -226,7 +226,7 @@ func TestStampedDeployment(t *testing.T) {
 	begun := time.Now()
 	d.also[pageName(corrected)] = days(begun)
 	stop := d.begin()
-	d.deploy(20*time.Second, func(i int) {
+	d.deploy(quiet/4, func(i int) {
 		d.texts[i].declares = time.Now().UTC().Format(time.RFC3339)
 		if i == corrected {
 			d.texts[i] = d.texts[i].corrected(d.rand)
@@ -249,7 +249,7 @@ func TestKilledAmidDeployment(t *testing.T) {
 		d.also[pageName(i)] = days(begun)
 	}
 	stop := d.begin()
-	d.deploy(20*time.Second, func(i int) {
+	d.deploy(quiet/4, func(i int) {
 		if i == early || i == late {
 			d.texts[i] = d.texts[i].corrected(d.rand)
 		}

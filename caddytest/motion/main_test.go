@@ -19,12 +19,18 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 // commandVar, in the environment, makes of the test's program Caddy's.
 const commandVar = "CADDYTEST_COMMAND"
 
+// quiet is for how long nothing changes until a deployment is over; edits are over after a quarter of it. Users wait three
+// times as long.
+const quiet = 40 * time.Second
+
 func TestMain(m *testing.M) {
+	indexing.Quiet = int64(quiet / time.Second) // in each Caddy, too, which is this program
 	if os.Getenv(commandVar) != "" {
 		caddycmd.Main()
 		return
@@ -34,7 +40,7 @@ func TestMain(m *testing.M) {
 	harness.MainOfMotion(m, ".")
 }
 
-// patience is how long a test waits for a date: several times the two minutes of quiet after which a deployment is over.
+// patience is how long a test waits for a date: several times as long as it takes until a deployment is over.
 const patience = 5 * time.Minute
 
 // server is a Caddy in a process of its own.

@@ -18,13 +18,13 @@ import (
 )
 
 var (
-	soakTime = flag.Duration("soak", 45*time.Second, "for how long TestSoak changes files")
+	soakTime = flag.Duration("soak", 30*time.Second, "for how long TestSoak changes files")
 	soakSeed = flag.Uint64("seed", 0, "seed of TestSoak; 0: a random one")
 )
 
 // soakCaddyfile is a site whose changes show as soon as the system tells of them, or else by its interval.
 func soakCaddyfile() string {
-	options := ""
+	options := "refresh 20s" // a deployment is not over before two intervals are
 	if runtime.GOOS != "linux" {
 		options = "refresh 5s"
 	}
@@ -68,7 +68,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	changed := time.Now()
-	s.server.until(changed.Add(125 * time.Second))
+	s.server.until(changed.Add(quiet + 5*time.Second))
 	s.within(patience, func() bool { return s.isComplete(false) }, func() string {
 		dates, err := s.dates()
 		return fmt.Sprintf("seed %d: at the end, got %q (%v), want %q\n%s", seed, pathsOf(dates), err, s.oracle.existing(), s.SitemapLog())
@@ -178,7 +178,7 @@ func (s *soak) small() func() {
 
 // rest is a time without changes: too short for dates to be decided, or long enough for those of edits, or for all.
 func (s *soak) rest() {
-	rest := pick(s.rand, []time.Duration{5 * time.Second, 40 * time.Second, 140 * time.Second, 140 * time.Second})
+	rest := pick(s.rand, []time.Duration{5 * time.Second, quiet/4 + 10*time.Second, quiet + 20*time.Second, quiet + 20*time.Second})
 	ends := time.Now().Add(rest)
 	if ends.After(s.until) {
 		ends = s.until
@@ -192,7 +192,7 @@ func (s *soak) pause(most time.Duration) {
 
 // redeployed is a deployment in the place of the files, amid which other things happen.
 func (s *soak) redeployed() {
-	lasts := min(5*time.Second+time.Duration(s.rand.Int64N(int64(35*time.Second))), *soakTime/4)
+	lasts := min(5*time.Second+time.Duration(s.rand.Int64N(int64(quiet))), *soakTime/4)
 	kills := s.rand.IntN(2) == 0
 	s.redeploy(lasts, func(done, of int) {
 		if kills && done == of/3 {

@@ -12,15 +12,17 @@ import (
 // few edits, or a deployment. Which of the two it is, and what its pages have in common, shows only once it is over, whichever
 // refreshes or processes have seen its parts. Until then, no date is decided by which a deployment could be taken for edits.
 const (
-	editsQuiet      = 30      // seconds without a change, after which a few edits are over
-	deploymentQuiet = 2 * 60  // and a deployment, at least
-	longestWait     = 60 * 60 // of the date of a page for the end of a burst
-	remembered      = day     // for which pages that are dated already count for the rest of their burst
+	longestWait = 60 * 60 // seconds of the date of a page for the end of a burst
+	remembered  = day     // for which pages that are dated already count for the rest of their burst
 
 	fewestDeployed = 10 // files of a deployment
 	fewestShared   = 5  // pages with the same difference that have it from a template,
 	shareOfShared  = 10 // if they are at least a tenth of the pages that have changed
 )
+
+// Quiet is for how many seconds nothing changes, at least, until a deployment is over; a few edits are over after a quarter of it.
+// Only tests that wait for dates set less.
+var Quiet int64 = 2 * 60
 
 // Patient is whether dates wait for the end of a burst. Only tests that are about other things set it to false: a burst is then what
 // one scan has found.
@@ -54,7 +56,7 @@ func (b *burst) end() int64 {
 	if b.isDeployment() {
 		return b.to + b.gap
 	}
-	return b.to + editsQuiet
+	return b.to + Quiet/4
 }
 
 // decidesAt is when the date of a page is decided that waits since a time: when the burst is over, or after an hour. That is

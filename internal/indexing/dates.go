@@ -48,7 +48,7 @@ type dates struct {
 
 func newDates(r *Options) dates {
 	now := r.Now.Unix()
-	gap := max(deploymentQuiet, int64(2*r.Interval/time.Second))
+	gap := max(Quiet, int64(2*r.Interval/time.Second))
 	if !Patient {
 		gap = 0 // what one scan has found
 	}
@@ -391,7 +391,7 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 // was moved or copied since, and its time says nothing of when it changed.
 func (d *dates) isMoved(rec *store.Record, found int64) bool {
 	return rec.IsFile() && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
-		isOver := int64(r[1])+max(d.bursts.gap, deploymentQuiet) < found
+		isOver := int64(r[1])+max(d.bursts.gap, Quiet) < found
 		return isOver && int64(r[0]) <= rec.ModTime && rec.ModTime <= int64(r[1])
 	})
 }
