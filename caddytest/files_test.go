@@ -273,6 +273,9 @@ exclude "/a b.html"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && strings.Contains(strings.Join(test.want, ""), ":") {
+				t.Skip("no name of a file has a colon there")
+			}
 			s := prepare(t, test.files)
 			if test.source != "" {
 				test.options = "files {\n" + test.source + "\n}"
@@ -420,7 +423,7 @@ func makeMess(t *testing.T, root string) map[string]string {
 		"folder link.html": "in",
 		"null.html":        os.DevNull,
 	} {
-		harness.Must(t, os.Symlink(filepath.FromSlash(target), filepath.Join(root, name)))
+		harness.Symlink(t, filepath.FromSlash(target), filepath.Join(root, name))
 	}
 	if runtime.GOOS != "windows" {
 		if out, err := exec.Command("mkfifo", filepath.Join(root, "fifo.html"), filepath.Join(root, "in", "node_modules", "index.html")).CombinedOutput(); err != nil {

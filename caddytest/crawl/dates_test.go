@@ -33,11 +33,8 @@ func (s *server) deploy(site, version string, files map[string]string, when func
 		s.Put(site+"/"+version+"/"+name, content, when(name))
 	}
 	link := filepath.Join(s.Dir, site, "current")
-	err := os.Symlink(version, link+".new")
-	if err == nil {
-		err = os.Rename(link+".new", link)
-	}
-	harness.Must(s.T, err)
+	harness.Symlink(s.T, version, link+".new")
+	harness.Must(s.T, os.Rename(link+".new", link))
 }
 
 // byNumber dates files whose names are numbers days apart.

@@ -3,7 +3,9 @@ package harness
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -19,13 +21,23 @@ func (s *Server) Write(files map[string]string) {
 			err = os.MkdirAll(path, 0o755)
 		} else if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
 			if target, ok := strings.CutPrefix(content, "-> "); ok {
-				err = os.Symlink(filepath.FromSlash(target), path)
+				Symlink(s.T, filepath.FromSlash(target), path)
 			} else {
 				err = os.WriteFile(path, []byte(wholePage(name, content)), 0o644)
 			}
 		}
 		Must(s.T, err)
 	}
+}
+
+// Symlink makes a symbolic link. On Windows, that takes a privilege, and the test is skipped without it.
+func Symlink(t *testing.T, target, path string) {
+	t.Helper()
+	err := os.Symlink(target, path)
+	if err != nil && runtime.GOOS == "windows" {
+		t.Skip(err)
+	}
+	Must(t, err)
 }
 
 // wholePage is the text as a whole document where the name is that of one.

@@ -51,7 +51,7 @@ func newDisk(t *testing.T, dir string, r *rand.Rand, folders, pages int) *disk {
 	t.Helper()
 	d := &disk{t: t, dir: dir, rand: r, oracle: newOracle(), template: firstTemplate}
 	harness.Must(t, os.MkdirAll(filepath.Join(dir, "releases", "0"), 0o755))
-	harness.Must(t, os.Symlink(filepath.Join("releases", "0"), filepath.Join(dir, "current")))
+	harness.Symlink(t, filepath.Join("releases", "0"), filepath.Join(dir, "current"))
 	for i := range folders * pages {
 		name := fmt.Sprintf("folder-%d/%s", i/pages, d.newName())
 		at := longAgo(i)
@@ -319,7 +319,7 @@ func (d *disk) release() {
 		harness.Must(d.t, os.MkdirAll(filepath.Dir(name), 0o755))
 		harness.Must(d.t, os.WriteFile(name, d.html(f), 0o644))
 	}
-	harness.Must(d.t, os.Symlink(folder, filepath.Join(d.dir, "next")))
+	harness.Symlink(d.t, folder, filepath.Join(d.dir, "next"))
 	harness.Must(d.t, os.Rename(filepath.Join(d.dir, "next"), filepath.Join(d.dir, "current")))
 	now := time.Now()
 	d.oracle.everywhere("a release", now)

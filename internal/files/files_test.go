@@ -57,7 +57,11 @@ func add(t testing.TB, root string, tree map[string]string) {
 			continue
 		}
 		if target, ok := strings.CutPrefix(tree[name], "->"); ok {
-			if err := os.Symlink(filepath.FromSlash(target), full); err != nil {
+			err := os.Symlink(filepath.FromSlash(target), full)
+			if err != nil && runtime.GOOS == "windows" { // there it takes a privilege
+				t.Skip(err)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			continue
