@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
-	harness.Main(m, "^Test(BuildKilled|CheckMemory|EventHandlersHurtNothing)$")
+	harness.Main(m, "^Test(Build(Fewer|Flags|JSON|Killed|Refuses|State)|CheckMemory|CheckOwn|EventHandlersHurtNothing|ManySites.+|SignalOfVisitor)$")
 }
 
 // command is a Caddy command that is not started yet, in a folder.

@@ -16,6 +16,9 @@ import (
 // TestQuietSite: of 1,000 pages that rarely change, each is fetched again within a day, at no more than 130 requests in any
 // hour, those of the probes included. A page that is removed is known to be gone within a day.
 func TestQuietSite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two days of crawling")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &static{proxied: true, pages: make(map[string]string)}
 		for list := range 10 {

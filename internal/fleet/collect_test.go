@@ -96,6 +96,9 @@ func TestCollect(t *testing.T) {
 // TestCollectShortLives: processes that live for three minutes collect garbage together, whoever has the role. So do
 // two that refresh the site in turn.
 func TestCollectShortLives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hours of polls")
+	}
 	for name, test := range map[string]struct {
 		lives int // minutes
 		nodes int

@@ -48,6 +48,9 @@ func large(t testing.TB, n int, special bool) *store.Generation {
 
 // A selection holds at most 60 bytes a page of an ordinary site, and few once it is made.
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("800,000 pages")
+	}
 	const n = 400_000
 	heap := func() int {
 		runtime.GC()

@@ -119,10 +119,16 @@ var shapes = []struct {
 	{"one folder", 20_000, func(i int) string { return fmt.Sprintf("/%07d", i) }, 50, 3},
 }
 
+// isLarge reports whether a shape takes seconds.
+func isLarge(pages int) bool { return pages > 50_000 }
+
 func TestShapes(t *testing.T) {
 	o := options
 	o.Feed = false
 	for _, shape := range shapes {
+		if testing.Short() && isLarge(shape.pages) {
+			continue
+		}
 		t.Run(shape.name, func(t *testing.T) {
 			documents := build(t, numbered(shape.pages, shape.path), o)
 			l := read(t, documents)
@@ -481,6 +487,9 @@ func TestMillion(t *testing.T) {
 // TestStays: one page more changes its document, those around it, and one or two beside it.
 func TestStays(t *testing.T) {
 	for _, shape := range shapes {
+		if testing.Short() && isLarge(shape.pages) {
+			continue
+		}
 		pages := slices.Collect(numbered(shape.pages, shape.path))
 		before := build(t, slices.Values(pages), options)
 		for _, at := range []int{shape.pages / 10, shape.pages} {
