@@ -60,7 +60,7 @@ func TestWalk(t *testing.T) {
 func TestMounts(t *testing.T) {
 	s := mounts{
 		{hosts: []string{"B.example", "*.lan", "a.example:80"}, prefix: ""},
-		{hosts: []string{"b.example", "c.example"}, prefix: ""},
+		{hosts: []string{"b.example", "c.example", "D.example"}, prefix: ""},
 		{hosts: nil, prefix: "/docs"},
 		{hosts: []string{"*.wild"}, prefix: "/wild"},
 	}
@@ -69,7 +69,7 @@ func TestMounts(t *testing.T) {
 			t.Errorf("prefix of %s: got %q, want %q", path, got, want)
 		}
 	}
-	if got, want := s.hosts(""), []string{"b.example", "a.example", "c.example"}; !slices.Equal(got, want) {
+	if got, want := s.hosts(""), []string{"b.example", "a.example", "c.example", "d.example"}; !slices.Equal(got, want) {
 		t.Errorf("hosts: got %q, want %q", got, want)
 	}
 	for _, test := range []struct {
@@ -79,6 +79,7 @@ func TestMounts(t *testing.T) {
 		like         string
 	}{
 		{"c.example", "", true, true, "c.example"},
+		{"d.example", "", true, true, "d.example"},
 		{"x.lan", "", false, true, "x.lan"},
 		{"x.example", "", false, false, "b.example"},
 		{"x.example", "/docs", false, true, "x.example"},
