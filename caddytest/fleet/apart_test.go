@@ -19,6 +19,7 @@ import (
 
 // TestApart has nodes that share nothing: they differ, which is seen, but the load balancer hides that they are killed.
 func TestApart(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := prepare(t, setup{nodes: 3, apart: true, site: "shard_urls 40"})
 	now := time.Now()
 	for i := range 200 {

@@ -154,7 +154,7 @@ type seen struct {
 const dateGone = "a date is gone"
 
 // breath is between two rounds of a client.
-const breath = 20 * time.Millisecond
+const breath = 100 * time.Millisecond
 
 // ask begins to ask a node with so many clients.
 func (n *node) ask(clients int, grace time.Duration) *asker {

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
+	_ = flag.Set("test.parallel", "5") // of those that wait most of the time
 	harness.Main(m, "^Test(Apart|Shared.*)$")
 }
 

@@ -79,7 +79,7 @@ func (f *fleet) settle(path string, when time.Time) {
 // TestSharedSite has a large site: nodes have the same answers, at the latest a poll after a change, and so has one that
 // joins.
 func TestSharedSite(t *testing.T) {
-	many := 200_000
+	many := int(length(50_000, 200_000))
 	if harness.Race {
 		many = 20_000
 	}
@@ -114,6 +114,7 @@ func TestSharedSite(t *testing.T) {
 
 // TestSharedNewShard asks all nodes for a shard as soon as one of them names it.
 func TestSharedNewShard(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(500))
 	f.put("zzz.html", "first", harness.DayOf(1))
 	f.settle("/zzz.html", harness.DayOf(1))
@@ -179,6 +180,7 @@ func TestSharedChaos(t *testing.T) {
 
 // TestSharedStorageStops has a storage that does not respond, is gone, and comes back, with and without what it had.
 func TestSharedStorageStops(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(500))
 	f.put("page.html", "first", harness.DayOf(1))
 	f.settle("/page.html", harness.DayOf(1))
@@ -496,6 +498,7 @@ func TestSharedOwnStorage(t *testing.T) {
 
 // TestSharedSettings has a node of other settings, as while nodes are upgraded: the others do not fight with it.
 func TestSharedSettings(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := start(t, setup{nodes: 3, each: []string{"shard_urls 100", "shard_urls 100", "shard_urls 200"}}, pages(500))
 	other := f.nodes[2]
 	f.nodes = f.nodes[:2]
@@ -519,6 +522,7 @@ func TestSharedSettings(t *testing.T) {
 // TestSharedVisits has visitors of a node that does not refresh: what they request is listed by all, where a link or a
 // pattern names it, and stored nowhere else.
 func TestSharedVisits(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := start(t, setup{nodes: 3, site: "traffic {\nunlinked /visited/*\n}"}, func(f *fleet) {
 		for _, path := range []string{"linked.html", "visited/page.html", "secret.html"} {
 			f.put(path, path, harness.DayOf(0))
@@ -551,6 +555,7 @@ func TestSharedVisits(t *testing.T) {
 
 // TestSharedSections has the nodes share the documents of sections.
 func TestSharedSections(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := start(t, setup{nodes: 2, files: true, site: "shard_urls 100\nsection first /00/*\nsection more /01/* /02/*\nsection none /none/*"}, pages(500))
 	f.put("00/page.html", "first", harness.DayOf(1))
 	f.settle("/00/page.html", harness.DayOf(1))

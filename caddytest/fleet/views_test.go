@@ -172,7 +172,7 @@ func TestSharedStaleNode(t *testing.T) {
 	stale.start()
 	stale.first()
 	f.eventually(patience, func() bool { return len(stale.listed()) == old })
-	time.Sleep(length(20*time.Second, time.Minute))
+	time.Sleep(length(10*time.Second, time.Minute))
 	for _, n := range f.nodes[1:] {
 		n.start()
 	}
@@ -189,7 +189,7 @@ func TestSharedStaleNode(t *testing.T) {
 	f.agree(patience)
 	f.eventually(patience, func() bool { return len(f.warnings()) > 0 })
 	t.Logf("warned %s after the others have started", time.Since(begun))
-	time.Sleep(10 * interval)
+	time.Sleep(6 * interval) // three views of each node
 	names := make(map[string]string)
 	for _, n := range f.nodes {
 		st := n.status()
@@ -234,7 +234,7 @@ func TestSharedStaleNode(t *testing.T) {
 			})
 			t.Logf("all list the release %s after most nodes have it", time.Since(deployed))
 		}
-		time.Sleep(length(5*interval, time.Minute))
+		time.Sleep(length(4*interval, time.Minute))
 	}
 	f.agree(patience)
 	if found := stop(); len(found) > 0 {
