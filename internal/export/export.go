@@ -171,8 +171,7 @@ func (f *Folder) read(name string) ([]byte, fs.FileMode, error) {
 
 func (f *Folder) path(name string) string { return filepath.Join(f.Out, filepath.FromSlash(name)) }
 
-// generator is near the beginning of documents that package webpage makes. The news sitemap and that for language models have the
-// same mark.
+// generator is near the beginning of all documents of a build.
 var generator = regexp.MustCompile(
 	`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|` + sitemapxml.Mark)
 
@@ -184,21 +183,8 @@ func beginning(document []byte) []byte {
 	return document[:min(len(document), 4<<10)]
 }
 
-// isOwn reports whether a document, compressed or not, is as a build writes it.
-func isOwn(document []byte) bool {
-	start := beginning(document)
-	return sitemapxml.IsOwn(start) || generator.Match(start)
-}
-
-// isOwnNamed is isOwn for a document whose name, after the stem, begins so. Others call their news sitemaps as we do, and may
-// write them alike. That of a section of this name is known by the index that was there.
-func (f *Folder) isOwnNamed(suffix string) func(document []byte) bool {
-	name, _, _ := strings.Cut(suffix, ".")
-	if name != webpage.NewsSitemap || slices.Contains(f.sections, name) {
-		return isOwn
-	}
-	return func(document []byte) bool { return generator.Match(beginning(document)) }
-}
+// isOwn reports whether a build has written a document, compressed or not.
+func isOwn(document []byte) bool { return generator.Match(beginning(document)) }
 
 // Stage writes the documents of a snapshot aside. With compressed, each is written a second time as .gz. The error
 // wraps ErrForeign, or says which file cannot be written, or that less than half of the pages would be left.
@@ -240,14 +226,13 @@ func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
 	if err := errors.Join(err, xml.Close()); err != nil {
 		return err
 	}
-	mayReplace := f.isOwnNamed(d.Suffix)
-	if err := f.stage(name, content, mayReplace); err != nil {
+	if err := f.stage(name, content, isOwn); err != nil {
 		return err
 	}
 	if !compressed {
 		return nil
 	}
-	return f.stage(name+".gz", d.Gzip, mayReplace)
+	return f.stage(name+".gz", d.Gzip, isOwn)
 }
 
 // nameOf is the name of a document's file.
@@ -268,7 +253,7 @@ func (f *Folder) StageRobots(content []byte) error {
 		name := f.stem + suffix
 		isStaged := slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), name)
 		there, _, _ := f.read(name)
-		if isStaged || !f.isOwnNamed(suffix)(there) {
+		if isStaged || !isOwn(there) {
 			continue
 		}
 		url := strings.TrimSuffix(f.Sitemap, ".xml") + suffix
@@ -366,8 +351,7 @@ func (f *Folder) isOld(name string) bool {
 	if isLLMs && !bytes.Contains(beginning(content), []byte("("+f.Sitemap+")")) {
 		return false
 	}
-	suffix := strings.TrimPrefix(name, f.stem)
-	return f.isOwnNamed(suffix)(content)
+	return isOwn(content)
 }
 
 // Close removes what was written aside and gives the folder back.

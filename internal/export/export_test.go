@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
@@ -152,12 +153,19 @@ func TestGenerations(t *testing.T) {
 // TestOthers: files that no build wrote stay, and so do those that the previous index does not name.
 func TestOthers(t *testing.T) {
 	dir, s := t.TempDir(), snapshot(t, 0, 100)
-	write(t, dir, "sitemap.xml", "by hand")
-	if _, _, err := build(t, dir, "sitemap.xml", false, false, s); !errors.Is(err, ErrForeign) {
-		t.Errorf("got %v", err)
-	}
-	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("left is %v", entries)
+	alike := `<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<url><loc>https://example.com/</loc></url>
+</urlset>
+`
+	for _, content := range []string{"by hand", alike} {
+		write(t, dir, "sitemap.xml", content)
+		if _, _, err := build(t, dir, "sitemap.xml", false, false, s); !errors.Is(err, ErrForeign) {
+			t.Errorf("%q: got %v", content, err)
+		}
+		if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+			t.Errorf("%q: left is %v", content, entries)
+		}
 	}
 	if _, _, err := build(t, dir, "sitemap.xml", true, false, s); err != nil {
 		t.Error(err)
@@ -184,7 +192,7 @@ func TestOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const text = `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
+	const text = `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + sitemapxml.Mark + "\n"
 	kept := []string{"sitemap-0123456789ab.xml", "page.html"}
 	for _, name := range kept {
 		write(t, outside, name, text+"<sitemap><loc>")

@@ -88,7 +88,7 @@ func read(t testing.TB, open func() (io.ReadCloser, error)) string {
 
 func TestOnlyURLSet(t *testing.T) {
 	const want = `<?xml version="1.0" encoding="UTF-8"?>
-<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><!-- caddy-sitemap -->
 <url><loc>https://example.com/?a&amp;b=&apos;c&apos;</loc></url>
 <url><loc>https://example.com/a</loc><lastmod>2023-11-14T22:13:20Z</lastmod><changefreq>daily</changefreq><priority>0.5</priority></url>
 </urlset>

@@ -15,12 +15,8 @@ type Article struct {
 	Lang      string // two or three lower-case letters, "zh-cn" or "zh-tw"; "": the entry is a page without what makes it news
 }
 
-// Mark is near the beginning of documents that others call alike, and may write alike. Builds know their files by it.
-const Mark = "<!-- caddy-sitemap -->"
-
 const (
 	newsNamespace = `" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9`
-	newsRootEnd   = `">` + Mark + "\n"
 
 	newsOpen  = "<news:news><news:publication><news:name>"
 	newsLang  = "</news:name><news:language>"
@@ -43,7 +39,7 @@ var textEscapes = strings.NewReplacer("&", "&amp;", "'", "&apos;", `"`, "&quot;"
 // It is one of schema 0.9 whatever the Encoder's is. An entry has some 15,000 bytes at most, as long as a title has no more
 // than 200 characters, so 1,000 of them are far from the protocol's bound.
 func (e Encoder) News(w io.Writer, publication string, articles []Article) (size int64, err error) {
-	b := []byte(declaration + e.stylesheet() + urlSetOpen + Schema09.Namespace() + newsNamespace + newsRootEnd)
+	b := []byte(declaration + e.stylesheet() + urlSetOpen + Schema09.Namespace() + newsNamespace + rootEnd)
 	name := textEscapes.Replace(publication)
 	for _, a := range articles {
 		b = append(b, urlOpen...)

@@ -31,9 +31,16 @@ func (s Schema) Namespace() string {
 	return "http://www.sitemaps.org/schemas/sitemap/0.9"
 }
 
+// Mark is near the beginning of every document, as a comment. Builds and servers know their own by it: others name and lay out
+// theirs alike, and those are to be kept and read.
+const Mark = "<!-- caddy-sitemap -->"
+
+// maxBeginning is within how many bytes of a document its Mark is: the name of the stylesheet may be long.
+const maxBeginning = 4 << 10
+
 const (
 	declaration = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
-	rootEnd     = `">` + "\n"
+	rootEnd     = `">` + Mark + "\n"
 
 	styleOpen  = `<?xml-stylesheet type="text/css" href="`
 	styleClose = `"?>` + "\n"
@@ -278,18 +285,9 @@ func TextSize(base string, p page.Page) int {
 	return n
 }
 
-// IsOwn reports whether a document, or its beginning, is as an [Encoder] writes it.
+// IsOwn reports whether an [Encoder] wrote a document, of which this is at least the beginning. How a document is laid out
+// tells nothing: scripts of others write it alike.
 func IsOwn(document []byte) bool {
-	rest, isDeclared := bytes.CutPrefix(document, []byte(declaration))
-	if !isDeclared {
-		return false
-	}
-	if bytes.HasPrefix(rest, []byte(styleOpen)) {
-		_, rest, _ = bytes.Cut(rest, []byte(styleClose))
-	}
-	// The first entry is on a line of its own, and begins with its loc.
-	root, rest, _ := bytes.Cut(rest, []byte("\n"))
-	isURLSet := bytes.HasPrefix(root, []byte(urlSetOpen)) && bytes.HasPrefix(rest, []byte(urlOpen))
-	isIndex := bytes.HasPrefix(root, []byte(indexOpen)) && bytes.HasPrefix(rest, []byte(sitemapOpen))
-	return isURLSet || isIndex
+	beginning := document[:min(len(document), maxBeginning)]
+	return bytes.HasPrefix(beginning, []byte(declaration)) && bytes.Contains(beginning, []byte(Mark))
 }
