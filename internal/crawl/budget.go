@@ -52,6 +52,7 @@ func (l *Limiter) pace(c *Crawler, load store.Load) Pace {
 	}
 	b.loads[c] = siteLoad{load, now}
 	p := Pace{Rate: l.rate}
+	// A site that was removed from the configuration says nothing when it goes.
 	for other, load := range b.loads {
 		if now-load.at > forgetLoad {
 			delete(b.loads, other)

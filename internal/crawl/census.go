@@ -22,19 +22,24 @@ const (
 // smaller group.
 func (r *Run) makeRoom(n link) bool {
 	c := r.census
-	switch {
-	case n.flags&store.Seed != 0:
-		return true
-	case n.flags&store.Image != 0:
-		return c.images < imagesPerPath*r.p.MaxPaths
-	case r.isTooDeep(n.depth, n.flags):
-		return c.tooDeep < r.p.MaxPaths
-	case *c.like(n.path) >= maxPerPattern:
-		return false
-	case c.pages < r.p.MaxPaths:
+	if n.flags&store.Seed != 0 {
 		return true
 	}
-	// Those that give way are dropped in this round or the next one. Until then, there are so many more.
+	if n.flags&store.Image != 0 {
+		return c.images < imagesPerPath*r.p.MaxPaths
+	}
+	// Counted with the others, a page with many links at the last level took the places of pages that are fetched.
+	if r.isTooDeep(n.depth, n.flags) {
+		return c.tooDeep < r.p.MaxPaths
+	}
+	if *c.like(n.path) >= maxPerPattern {
+		return false
+	}
+	if c.pages < r.p.MaxPaths {
+		return true
+	}
+	// Where filters or a calendar have filled it, products still get their records. Those that give way are dropped in
+	// this round or the next one. Until then, there are so many more.
 	isOver := c.waiting.GivingUp() >= max(r.p.MaxPaths/4, minQueue)
 	if isOver || !c.waiting.MakeRoom(n.path) {
 		return false
@@ -69,6 +74,7 @@ func (r *Run) dropGivenUp(records []store.Record) (left []store.Record, hasDropp
 			waiting = append(waiting, &records[i])
 		}
 	}
+	// The farthest first: those near the front page lead to others.
 	slices.SortStableFunc(waiting, func(a, b *store.Record) int { return cmp.Compare(b.Depth, a.Depth) })
 	dropped := make(map[string]bool)
 	for _, rec := range waiting {
@@ -143,7 +149,7 @@ func (c *census) fetched(path string) {
 
 // like is the count of pages whose paths differ from this one in digits alone.
 func (c *census) like(path string) *uint32 {
-	path, _ = url.PathUnescape(path)
+	path, _ = url.PathUnescape(path) // the digits of an escape are part of a letter
 	return &c.patterns[xxhash.Sum64String(withoutDigits.Replace(path))>>48]
 }
 

@@ -51,7 +51,7 @@ type Policy struct {
 	Spares   bool          // no upstream is requested: another crawl follows
 	Links    bool          // pages that links name are fetched
 	Discover bool          // they are recorded, and fetched once visitors have requested them
-	Depth    int           // the most links away from the front page or a page that sources name, for a page to be fetched; 0: 250
+	Depth    int           // the most links from the front page or a page that sources name; 0: 250
 	Query    []string      // parameters that are part of a page's path: see [origin.NewCleaner]
 	Expire   time.Duration // after which a page that nothing links to is dropped; 0: 90 days
 	MaxPaths int           // the most pages that no source names, and as many more beyond Depth; 0: 100,000
@@ -60,8 +60,9 @@ type Policy struct {
 	CountLinkers     bool // records have how many pages link to theirs
 	Extract          htmlmeta.Options
 
-	// Front is the response to a request for the front page that was made just now: no other one is made. nil: none was.
-	// FrontPath is the path of the page to which it belongs, as the front page may redirect to another one; "": Scope.
+	// Front is the response to a request for the front page that was made just now: no other one is made. nil: none
+	// was. FrontPath is the path of the page to which it belongs, as the front page may redirect to another one; "":
+	// Scope.
 	Front     *Response
 	FrontPath string
 
@@ -74,8 +75,8 @@ type Policy struct {
 	Settings, Routes uint64
 	Batch            int64 // in Unix seconds; 0: now
 
-	// Confirmed is when all candidates were read last, in Unix seconds: files that are others now have changed since. 0: it
-	// is not known.
+	// Confirmed is when all candidates were read last, in Unix seconds: files that are others now have changed since.
+	// 0: it is not known.
 	Confirmed int64
 }
 
@@ -97,7 +98,9 @@ type Options struct {
 	Workers int                  // fetches of the site's own pages at a time; 0: 1
 	Now     func() time.Time     // nil: time.Now
 	Own     bool                 // no route proxies: the site itself responds for pages that are no files
-	Once    bool                 // no crawl follows soon: all that is due is fetched, and what has changed is not confirmed
+
+	// Once: no crawl follows soon, so all that is due is fetched, and what has changed is not confirmed.
+	Once bool
 }
 
 // Crawler keeps what outlives one crawl of a site.
@@ -156,6 +159,7 @@ func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching con
 		endWait()
 		time.AfterFunc(stopPatience, endFetching)
 	})
+	// With no limit, a fetch ends by the time-out of its Fetcher.
 	endPatience := context.AfterFunc(wait, func() {
 		if b.Patience > 0 {
 			time.AfterFunc(b.Patience, endFetching)
@@ -180,11 +184,18 @@ type Result struct {
 	Next       int64             // when another crawl is due, or what is left can be fetched, in Unix seconds
 	Pending    int               // pages still to be fetched for the first time; too few until Gathered
 	Lost       bool              // records were found damaged in this crawl: their pages are fetched again
+
 	// Of the whole crawl:
-	Fetched      int           // pages, successfully or not
-	GatherTime   time.Duration // that passed while candidates were read, and no page was fetched meanwhile
-	Panic        error         // the first page whose parsing panicked, which counts as one that did not respond; nil: none
-	DroppedPaths int           // links beyond Policy.MaxPaths, or pages that gave way; and beyond 10,000 pages that differ in digits alone
+
+	Fetched    int           // pages, successfully or not
+	GatherTime time.Duration // that passed while candidates were read, and no page was fetched meanwhile
+
+	// Panic is of the first page whose parsing panicked, which counts as one that did not respond; nil: none did.
+	Panic error
+
+	// DroppedPaths are links beyond Policy.MaxPaths, or pages that gave way; and those beyond 10,000 pages that differ in
+	// digits alone.
+	DroppedPaths int
 }
 
 // Run is one crawl. It is not safe for concurrent use.
@@ -256,17 +267,22 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	if r.gen == nil {
 		r.begin(gen)
 	}
+	// What happened since the Update before: records may have been found damaged when they were selected.
 	r.gen = gen
-	r.lost = r.lost || gen.Lost() // as when they were selected
+	r.lost = r.lost || gen.Lost()
 	r.began = r.c.now()
+
+	// All sites that share the limiter share what known pages may take of it.
 	load := store.Sum(gen.Chunks())
 	r.followed = load.Followed
 	r.pace = r.c.o.Limiter.pace(r.c, load)
+
 	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
 	defer cancel()
 	r.fetching = fetching
 	if err := r.crawl(ctx, wait); err != nil {
-		r.c.frontHash = 0 // what the front page told is lost, perhaps
+		// What the front page told is lost with the records, so it is to be news again for the next crawl.
+		r.c.frontHash = 0
 		return Result{}, err
 	}
 	// A crawl that ctx has cut short is not told from one that found no time.
@@ -298,7 +314,7 @@ func (r *Run) begin(gen *store.Generation) {
 		r.links.max += imagesPerPath * r.p.MaxPaths
 	}
 	r.links.max = max(r.links.max, htmlmeta.MaxLinks) // else a page may have more than there is room for
-	// Else an earlier crawl has done so.
+	// Otherwise an earlier crawl by these settings has done so.
 	if r.resettle || gen.Len() == 0 {
 		r.seed()
 	}
@@ -313,6 +329,7 @@ func Same(a, b *store.Generation) bool {
 		if a.Count != b.Count {
 			return false
 		}
+		// Objects are named by their content. Those of empty chunks have no name.
 		return a.Object == b.Object || a.Count > 0 && a.Object.Name == b.Object.Name
 	})
 }
@@ -324,8 +341,12 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 		begun := r.c.o.Now()
 		err := r.gather(ctx, wait)
 		r.gatherTime += r.c.o.Now().Sub(begun)
-		if err != nil || !r.gathered {
-			return err // the pages that links name may be yet to come
+		if err != nil {
+			return err
+		}
+		// Until all candidates are read, a page that a link names may still be named by a source.
+		if !r.gathered {
+			return nil
 		}
 	}
 	r.stopped.Store(false)
@@ -337,7 +358,8 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 		if hasWorked {
 			continue
 		}
-		if wait.Err() != nil || r.stopped.Load() {
+		isTimeOver := wait.Err() != nil || r.stopped.Load()
+		if isTimeOver {
 			return nil
 		}
 		// Nothing else is due: now come the pages that had to wait.
@@ -347,25 +369,27 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 	}
 }
 
-// next returns when it is time for another crawl, and whether nothing is left that could be fetched now. Pages whose interval
-// is over, and hubs, wait for whenever that is: only what failed or is to be confirmed does not.
+// next returns when it is time for another crawl, and whether nothing is left that could be fetched now. Pages whose
+// interval is over, and hubs, wait for whenever that is: only what failed or is to be confirmed does not.
 func (r *Run) next() (at int64, done bool) {
 	now := r.c.now()
-	switch {
-	case !r.gathered:
+	if !r.gathered {
 		return now, false
-	case r.p.Closed:
-		return now + minute, true
-	case r.left:
-		// It waits for upstreams, if they are left alone. The time is rounded up: who comes back earlier finds nothing to do.
+	}
+	if r.p.Closed {
+		return now + minute, true // robots.txt is to be fetched again
+	}
+	if r.left {
+		// It waits for upstreams, if they are left alone. The time is rounded up: rounded down, refreshes began at once
+		// and found nothing to do, until the second was over.
 		upstreams := r.c.o.Limiter.nextOf(&r.c.rest).Add(time.Second - 1).Unix()
 		return max(now, upstreams), false
 	}
 	urgent := store.Sum(r.gen.Chunks()).Urgent
-	switch {
-	case urgent == 0:
+	if urgent == 0 {
 		return now + maxAhead, true
-	case urgent <= now:
+	}
+	if urgent <= now {
 		return now + 10*minute, true // the budget for what is due is spent
 	}
 	return urgent, true
@@ -383,6 +407,7 @@ func (r *Run) load(ctx context.Context, i int) ([]store.Record, error) {
 	runtime.Gosched() // requests come first
 	records, err := r.gen.Load(ctx, i)
 	if errors.Is(err, store.ErrDamaged) {
+		// Its pages are found again by candidates and links, beginning with those of the front page.
 		r.lost = true
 		r.seed()
 		return nil, nil

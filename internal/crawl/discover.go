@@ -12,25 +12,9 @@ import (
 
 // addLinks merges links into the records of their range.
 func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link) ([]store.Record, error) {
-	var fresh []store.Record
-	for _, n := range found {
-		if n.isAlias || n.spelled != "" {
-			continue // a guess makes no record
-		}
-		if _, known := find(records, n.path); known {
-			continue
-		}
-		if last := len(fresh) - 1; last >= 0 && fresh[last].Path == n.path {
-			continue // found is sorted
-		}
-		ok, err := r.isDiscovered(ctx, n)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			fresh = append(fresh, store.Record{Path: n.path, Depth: math.MaxUint8, Finder: n.finder, Credited: !n.isNews})
-			r.classify(&fresh[len(fresh)-1])
-		}
+	fresh, err := r.discover(ctx, records, found)
+	if err != nil {
+		return nil, err
 	}
 	records = insert(records, fresh)
 	for _, n := range found {
@@ -45,6 +29,33 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 		}
 	}
 	return records, nil
+}
+
+// discover returns records of the pages that links name and that have none.
+func (r *Run) discover(ctx context.Context, records []store.Record, found []link) (fresh []store.Record, err error) {
+	for _, n := range found {
+		if n.isAlias || n.spelled != "" {
+			continue // a guess makes no record
+		}
+		if _, known := find(records, n.path); known {
+			continue
+		}
+		if last := len(fresh) - 1; last >= 0 && fresh[last].Path == n.path {
+			continue // found is sorted
+		}
+		ok, err := r.isDiscovered(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		// relink gives it its depth, as that of any page with a nearer link.
+		rec := store.Record{Path: n.path, Depth: math.MaxUint8, Finder: n.finder, Credited: !n.isNews}
+		r.classify(&rec)
+		fresh = append(fresh, rec)
+	}
+	return fresh, nil
 }
 
 // isFile reports whether there is a page that a source names, or named until now, for its file.
@@ -117,6 +128,7 @@ func (r *Run) release(rec *store.Record) {
 // linked records that something links to a page now, and not again for a week or less.
 func (r *Run) linked(rec *store.Record) {
 	now := r.c.now()
+	// A new time in each crawl would have each chunk stored again.
 	isOld := now-rec.Linked > store.LinkedEvery(r.p.expire())
 	if isOld || rec.Linked > now+clockSlack { // the clock was set back
 		rec.Linked = now
@@ -133,11 +145,12 @@ func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 	if isFiltered && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return false, nil
 	}
+	// Once in a crawl, and only if it is needed: it reads all records.
 	if r.census == nil {
-		r.census, err = r.count(ctx) // once in a crawl, and only if it is needed: it reads all records
-	}
-	if err != nil {
-		return false, err
+		r.census, err = r.count(ctx)
+		if err != nil {
+			return false, err
+		}
 	}
 	if !r.makeRoom(n) {
 		r.links.dropped++

@@ -15,7 +15,7 @@ const (
 	week   = 7 * day
 
 	briefWait     = 5           // for what is soon otherwise
-	frontWait     = 110         // for a front page that no probe requests, as one redirects to it: it comes with every other refresh
+	frontWait     = 110         // for a front page that no probe requests: it comes with every other refresh
 	confirmWait   = minute      // until what a fetch found is confirmed by another one
 	confirmWithin = 10 * minute // later, two dates that differ may be two changes
 	maxAhead      = 100 * day   // until a chunk is looked at in any case
@@ -50,8 +50,8 @@ func (p Pace) Longest() int64 {
 	return min(max(int64(float64(p.Known)/left), day), 14*day)
 }
 
-// Routine is how many known pages are fetched a second at most because their interval is over. Pages that were all found
-// together, as in a first crawl, would all be due together: they are spread over a little less than a day.
+// Routine is how many known pages are fetched a second at most because their interval is over. Pages that were all
+// found together, as in a first crawl, would all be due together: they are spread over a little less than a day.
 func (p Pace) Routine() float64 {
 	return min(p.Share(), max(1.2*float64(p.Known)/day, 60./hour))
 }
@@ -70,9 +70,14 @@ func (p Pace) intervals() intervals {
 }
 
 var (
-	ofOwn   = intervals{first: day, shortest: 6 * hour, longest: day}           // of pages that Caddy makes
-	ofFiles = intervals{first: week, shortest: week, longest: 90 * day}         // which tell by their versions that they have changed
-	ofData  = intervals{first: 90 * day, shortest: 90 * day, longest: 90 * day} // of the site itself that are not HTML, and have no links
+	// ofOwn are those of pages that Caddy makes.
+	ofOwn = intervals{first: day, shortest: 6 * hour, longest: day}
+
+	// ofFiles are those of files, which tell by their versions that they have changed.
+	ofFiles = intervals{first: week, shortest: week, longest: 90 * day}
+
+	// ofData are those of pages of the site itself that are not HTML, and have no links.
+	ofData = intervals{first: 90 * day, shortest: 90 * day, longest: 90 * day}
 )
 
 // outcome is what a fetch means for a page.
@@ -130,23 +135,33 @@ func (l look) next() due {
 	if l.isFirst && l.isSpread {
 		d.pause = spread(d.pause, l.path)
 	}
-	often := HubInterval(l.hub)
-	switch {
-	case l.isSteady:
-	case l.isProbed && l.isNoisy: // is it still?
-		d.bring(confirmWithin)
-	case l.isProbed:
-		d.bring(hour)
-	case l.isFront:
-		d.bring(frontWait)
-	case often != 0:
-		d.bring(often)
+	if !l.isSteady {
+		l.bringForLinks(&d)
 	}
 	return d
 }
 
-// byOutcome is next for a page without links. While nothing changes, pages are fetched less and less often; failures sooner,
-// and a front page soonest, as an application may start with the server.
+// bringForLinks brings forward what is due for the sake of the page's links.
+func (l look) bringForLinks(d *due) {
+	if l.isProbed && l.isNoisy {
+		d.bring(confirmWithin) // is it still?
+		return
+	}
+	if l.isProbed {
+		d.bring(hour)
+		return
+	}
+	if l.isFront {
+		d.bring(frontWait)
+		return
+	}
+	if often := HubInterval(l.hub); often != 0 {
+		d.bring(often)
+	}
+}
+
+// byOutcome is next for a page without links. While nothing changes, pages are fetched less and less often; failures
+// sooner, and a front page soonest, as an application may start with the server.
 func (l look) byOutcome() due {
 	interval := l.interval
 	switch l.came {
@@ -162,7 +177,9 @@ func (l look) byOutcome() due {
 		return due{interval, interval, store.ByFailure}
 	case missing:
 		interval = min(max(2*interval, minute), l.longest)
-		if l.isFirst && !l.isNew { // else a link came before the page to which it leads, perhaps
+		// A new link may have come before the page to which it leads, which an author publishes minutes later. Any
+		// other link that was never good is a broken one.
+		if l.isFirst && !l.isNew {
 			interval = hour
 		}
 	case changed:

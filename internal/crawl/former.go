@@ -9,11 +9,15 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Inherit returns the generation that follows own, which has no records: those of former, which are of the same site under
-// another name. It takes over the pages that isKept accepts and whose text was read, for the dates of these; of all others
-// there is nothing to keep. Each page is to be fetched as if it were new, and none is listed before. What is damaged of former
-// is left out. Other errors are as of [store.Generation.Load].
-func Inherit(ctx context.Context, own, former *store.Generation, isKept func(*store.Record) bool) (*store.Generation, error) {
+// Inherit returns the generation that follows own, which has no records: those of former, which are of the same site
+// under another name. It takes over the pages that isKept accepts and whose text was read, for the dates of these; of
+// all others there is nothing to keep. Each page is to be fetched as if it were new, and none is listed before. What is
+// damaged of former is left out. Other errors are as of [store.Generation.Load].
+func Inherit(
+	ctx context.Context,
+	own, former *store.Generation,
+	isKept func(*store.Record) bool,
+) (*store.Generation, error) {
 	w := own.Writer()
 	for i, chunk := range former.Chunks() {
 		records, err := former.Load(ctx, i)
@@ -34,8 +38,8 @@ func Inherit(ctx context.Context, own, former *store.Generation, isKept func(*st
 	return w.Generation()
 }
 
-// rename makes a record that of a page of which no response is known under the site's name: what depends on the origin, or on
-// when the page was fetched, is dropped. What dates are decided by stays.
+// rename makes a record that of a page of which no response is known under the site's name: what depends on the origin,
+// or on when the page was fetched, is dropped. What dates are decided by stays.
 func rename(rec *store.Record) {
 	hasOpenChange := rec.Steadiness.IsInDoubt() || rec.AwaitsDate()
 	if !hasOpenChange {
@@ -58,10 +62,10 @@ func rename(rec *store.Record) {
 
 // seenAt is when the text of a record was last seen; 0: that is not known.
 func seenAt(rec *store.Record) int64 {
-	switch {
-	case rec.Fetched == 0: // under the present name: see Inherit
+	if rec.Fetched == 0 { // under the present name: see Inherit
 		return rec.Before
-	case rec.Failing != 0, rec.Status != http.StatusOK:
+	}
+	if rec.Failing != 0 || rec.Status != http.StatusOK {
 		return 0
 	}
 	return rec.Fetched

@@ -23,9 +23,11 @@ func newFrontPage(p *Policy) frontPage {
 	path := cmp.Or(p.FrontPath, p.Scope)
 	resp := p.Front
 	leads := resp == nil || resp.Status/100 == 3 && path == p.Scope
+	// What no upstream returns is fetched without a wait for one's turn, like any page of the site itself.
 	if resp == nil || !resp.Proxied {
 		return frontPage{leads: leads}
 	}
+	// All that the crawl reads of a response.
 	d := xxhash.New()
 	_, _ = d.WriteString(path + "\n")
 	_, _ = d.Write(resp.Body)
@@ -38,8 +40,8 @@ func newFrontPage(p *Policy) frontPage {
 	return frontPage{path: path, resp: resp, hash: d.Sum64(), leads: leads}
 }
 
-// isFront reports whether the site begins with a page: it is the front page, or a redirect of that leads to it now. One to which
-// it led once is a page as others.
+// isFront reports whether the site begins with a page: it is the front page, or a redirect of that leads to it now. One
+// to which it led once is a page as others.
 func (r *Run) isFront(rec *store.Record) bool {
 	if rec.Path == r.p.Scope || rec.Path == r.front.path {
 		return true

@@ -34,7 +34,8 @@ func (r *Run) gather(ctx, wait context.Context) (err error) {
 		}
 	}
 	r.gathered = r.pos == end
-	if r.gathered { // until then, records may still be as the last crawl's settings had them
+	if r.gathered {
+		// Until then, records may still be as the last crawl's settings had them.
 		w.SetSettings(r.p.Settings, r.p.Routes)
 	}
 	r.gen, err = w.Generation()
@@ -50,8 +51,10 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 	if err != nil {
 		return err
 	}
-	if upto == r.pos || upto == next && r.isSame(chunk, cands) {
-		w.Keep(i)
+	hasNoTime := upto == r.pos
+	isUnchanged := upto == next && r.isSame(chunk, cands)
+	if hasNoTime || isUnchanged {
+		w.Keep(i) // without decoding it: so a refresh in which nothing has changed costs next to nothing
 		r.pos = upto
 		return nil
 	}
@@ -59,6 +62,7 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 	if err != nil {
 		return err
 	}
+	// An Update before this one had time for the beginning of the chunk.
 	if r.pos > chunk.First {
 		n, _ := find(records, r.pos)
 		w.Put(chunk.First, records[:n], unknownDigest, r.chunkDue)
@@ -70,7 +74,10 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 		records = records[n:]
 		before := len(r.links.found)
 		r.fetch(wait, part, chunk.First, nil)
+		// Most pages link to those beside them, whose records are at hand: with a million small files, holding all
+		// links to the end took 175 bytes a page more, and each chunk was read and written once more for them.
 		r.linkPart(part, before)
+		// While a source fails, the candidates are no ground for skipping the chunk.
 		digest := unknownDigest
 		if r.cands.Complete() {
 			digest = func(first, next string) uint64 { return digestOf(cands, first, next) }
@@ -98,7 +105,7 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 	defer cancel()
 	defer func() { r.taken = cands }()
 	cands = r.taken[:0]
-	until := wait
+	until := wait // for the first; once there is one, it is not to wait long for others
 	for len(cands) < most && wait.Err() == nil {
 		if r.ahead.Path == "" {
 			p, ok, err := r.cands.Next(until)
@@ -106,7 +113,7 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 				return cands, "", err
 			}
 			if err != nil {
-				break
+				break // the time is over: Next goes on where it was
 			}
 			r.ahead = p
 			if !ok {
@@ -123,22 +130,25 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 	if len(cands) == 0 {
 		return cands, r.pos, nil
 	}
-	return cands, cands[len(cands)-1].Path + "\x00", nil
+	last := cands[len(cands)-1].Path
+	return cands, last + "\x00", nil // the least path after it
 }
 
 // isSame reports whether a chunk's records can stay as they are.
 func (r *Run) isSame(chunk store.Chunk, cands []page.Page) bool {
-	if r.resettle || r.reroute || r.p.RefetchAll || chunk.First < r.pos {
+	concernsAll := r.resettle || r.reroute || r.p.RefetchAll
+	if concernsAll || chunk.First < r.pos {
 		return false
 	}
 	now := r.c.now()
-	if chunk.Due <= now || chunk.Due > now+maxAhead+clockSlack { // the clock was set back
+	isFarOff := chunk.Due > now+maxAhead+clockSlack // the clock was set back
+	if chunk.Due <= now || isFarOff {
 		return false
 	}
 	return chunk.Digest == digestOf(cands, "", "")
 }
 
-// unknownDigest is that of no candidates.
+// unknownDigest is a digest that no candidates have: the chunk is to be looked at.
 func unknownDigest(string, string) uint64 { return 1 }
 
 // digestOf is the sum of hashes of the candidates from first up to next; "": of all that follow.
@@ -149,8 +159,10 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 		if p.Path < first || next != "" && p.Path >= next {
 			continue
 		}
-		hints := uint64(p.Version)<<32 | uint64(p.Sources)<<16 | uint64(p.Priority)<<8 | uint64(p.ChangeFreq)<<2 |
-			uint64(flagIf(1, p.LastModDay)) | uint64(flagIf(2, p.Visited))
+		// None of them overlaps another one.
+		hints := uint64(p.Version)<<32 | uint64(p.Sources)<<16
+		hints |= uint64(p.Priority)<<8 | uint64(p.ChangeFreq)<<2
+		hints |= uint64(flagIf(1, p.LastModDay)) | uint64(flagIf(2, p.Visited))
 		buf = binary.LittleEndian.AppendUint64(append(buf[:0], p.Path...), hints)
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(p.LastMod))
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(p.FileTime))
@@ -161,16 +173,7 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 
 // merge merges candidates into the records of their range, which it modifies.
 func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
-	fresh := make([]store.Record, 0, max(0, len(cands)-len(records)))
-	for i := range cands {
-		p := &cands[i]
-		_, known := find(records, p.Path)
-		if !known && (!p.Visited || r.p.Unlinked(p.Path)) {
-			fresh = append(fresh, store.Record{Path: p.Path})
-		}
-	}
-	r.links.max += len(fresh)
-	records = insert(records, fresh)
+	records = r.addNamed(records, cands)
 	now := r.c.now()
 	complete := r.cands.Complete()
 	for i := range records {
@@ -178,25 +181,51 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		for len(cands) > 0 && cands[0].Path < rec.Path {
 			cands = cands[1:]
 		}
+		var cand *page.Page
+		if len(cands) > 0 && cands[0].Path == rec.Path {
+			cand = &cands[0]
+		}
 		r.reopen(rec)
-		isCand := len(cands) > 0 && cands[0].Path == rec.Path
-		isNamed := isCand && !cands[0].Visited
-		switch {
-		case isNamed:
-			name(rec, &cands[0], now)
-		case isCand:
-			r.visit(rec)
-		}
-		if !isNamed && complete { // else the source that names it may have failed
-			r.unname(rec, now)
-		}
+		r.mergeCandidate(rec, cand, complete, now)
 		r.classify(rec)
 		r.revive(rec)
 	}
 	return slices.DeleteFunc(records, func(rec store.Record) bool { return r.isOver(&rec, now) })
 }
 
-// reopen has a page fetched again where what its record says was found under other circumstances, or where all are to be.
+// addNamed adds records of the candidates that have none.
+func (r *Run) addNamed(records []store.Record, cands []page.Page) []store.Record {
+	fresh := make([]store.Record, 0, max(0, len(cands)-len(records)))
+	for i := range cands {
+		p := &cands[i]
+		_, known := find(records, p.Path)
+		isNamed := !p.Visited || r.p.Unlinked(p.Path) // anybody can request any path
+		if !known && isNamed {
+			fresh = append(fresh, store.Record{Path: p.Path})
+		}
+	}
+	r.links.max += len(fresh)
+	return insert(records, fresh)
+}
+
+// mergeCandidate updates a record by its candidate; nil: there is none.
+func (r *Run) mergeCandidate(rec *store.Record, cand *page.Page, complete bool, now int64) {
+	if cand != nil && !cand.Visited {
+		name(rec, cand, now)
+		return
+	}
+	if cand != nil {
+		r.visit(rec)
+	}
+	// Otherwise the source that names the page may be the one that has failed, also if visitors have requested the
+	// page.
+	if complete {
+		r.unname(rec, now)
+	}
+}
+
+// reopen has a page fetched again where what its record says was found under other circumstances, or where all are to
+// be.
 func (r *Run) reopen(rec *store.Record) {
 	if r.reroute {
 		demand(rec, store.ByConfiguration)
@@ -236,6 +265,8 @@ func name(rec *store.Record, p *page.Page, now int64) {
 	rec.ModTime = p.LastMod
 	rec.ListDate = 0
 	if p.Version != 0 {
+		// The two stay apart: the time of the file tells when the text changed, and what one deployment has written;
+		// the date of the list is the one that is listed.
 		rec.ModTime = p.FileTime
 		rec.ListDate = p.LastMod
 	}
@@ -248,11 +279,15 @@ func name(rec *store.Record, p *page.Page, now int64) {
 // unname updates the record of a page that no source names. One that a source did name is kept for two days,
 // as a deployment may take it away for a moment, or goes on as one that links name.
 func (r *Run) unname(rec *store.Record, now int64) {
-	switch {
-	case rec.Flags&store.Named == 0:
-	case r.p.discovers() && (rec.Path == r.p.Scope || rec.IsLinked(now, r.p.expire(), r.followed)):
+	if rec.Flags&store.Named == 0 {
+		return
+	}
+	isLinked := rec.Path == r.p.Scope || rec.IsLinked(now, r.p.expire(), r.followed)
+	if isLinked && r.p.discovers() {
 		toLinked(rec)
-	case rec.Absent == 0 || rec.Absent > now:
+		return
+	}
+	if rec.Absent == 0 || rec.Absent > now { // the clock was set back
 		rec.Absent = now
 	}
 }
@@ -289,18 +324,19 @@ func (r *Run) revive(rec *store.Record) {
 		return
 	}
 	before := rec.Absent
-	rec.Absent = 0
-	if rec.Flags&(store.Blocked|store.Disallowed) == 0 && rec.Path != r.p.Scope && !r.wanted(rec) {
+	rec.Absent = 0 // for wanted, too
+	isFetchable := rec.Flags&(store.Blocked|store.Disallowed) == 0
+	if isFetchable && rec.Path != r.p.Scope && !r.wanted(rec) {
 		rec.Absent = max(before, r.batch)
 	}
 }
 
 // isOver reports whether a record is to be dropped. A listed page stays until it is not selected any more.
 func (r *Run) isOver(rec *store.Record, now int64) bool {
-	switch {
-	case rec.Selected.Listed:
+	if rec.Selected.Listed {
 		return false
-	case rec.Flags&store.Named != 0:
+	}
+	if rec.Flags&store.Named != 0 {
 		return rec.Absent != 0 && now-rec.Absent >= keepAbsent
 	}
 	if rec.Path == r.p.Scope || rec.IsLinked(now, r.p.expire(), r.followed) {

@@ -19,8 +19,8 @@ const (
 )
 
 // Limiter limits what fetches send to upstreams: to a rate, to a number at a time, and to less than that while they are
-// slow, refuse, or do not respond. All sites of a handler share one, by their ranks: see [schedule.Line]. It is safe for
-// concurrent use.
+// slow, refuse, or do not respond. All sites of a handler share one, by their ranks: see [schedule.Line]. It is safe
+// for concurrent use.
 type Limiter struct {
 	rate     float64 // requests a second
 	interval time.Duration
@@ -36,8 +36,8 @@ type Limiter struct {
 	timer  *time.Timer // grants the next turn; nil: it was never set
 }
 
-// side is whose requests at a time are counted together. A host that visitors named may have an upstream of its own, which
-// hangs: sites that the configuration names do not wait for that.
+// side is whose requests at a time are counted together. A host that visitors named may have an upstream of its own,
+// which hangs: sites that the configuration names do not wait for that.
 type side uint8
 
 const (
@@ -74,10 +74,11 @@ func (l *Limiter) Rate() float64 { return l.rate }
 
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
+	// One after the other: both may be the same, as of a site that comes back while two configurations run.
 	before.mu.Lock()
 	backoff := before.rest.backoff
 	next := before.next
-	before.mu.Unlock() // it may be l, as of a site that comes back while two configurations run
+	before.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rest.backoff = max(l.rest.backoff, backoff)
@@ -102,8 +103,8 @@ func (l *Limiter) checkClock() {
 	}
 }
 
-// Take waits for a turn, and then for a computing slot; false: ctx ended, or its deadline is before the turn. Who has taken
-// the turn calls Release with the same rank after the request, and gives the slot back.
+// Take waits for a turn, and then for a computing slot; false: ctx ended, or its deadline is before the turn. Who has
+// taken the turn calls Release with the same rank after the request, and gives the slot back.
 func (l *Limiter) Take(ctx context.Context, of schedule.Rank, slots wait.Slots) bool {
 	if ctx.Err() != nil {
 		return false
@@ -123,7 +124,8 @@ func (l *Limiter) Take(ctx context.Context, of schedule.Rank, slots wait.Slots) 
 		l.leave(of, w)
 		return false
 	}
-	// Others compute for as long as they like: the next turn comes an interval after this one is used.
+	// Others compute for as long as they like: the next turn comes an interval after this one is used. Otherwise
+	// several requests would go to an upstream at once when slots come free.
 	hasSlot := slots.Take(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +143,11 @@ func (l *Limiter) Take(ctx context.Context, of schedule.Rank, slots wait.Slots) 
 func (l *Limiter) leave(of schedule.Rank, w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.line.Remove(of, w) || !<-w.granted {
+	if l.line.Remove(of, w) {
+		return
+	}
+	hasTurn := <-w.granted // who is no longer in the line was told already
+	if !hasTurn {
 		return
 	}
 	l.begins = false
@@ -168,7 +174,11 @@ func (l *Limiter) Pace(ctx context.Context, of schedule.Rank) bool {
 
 // Do makes one request to an upstream in its turn, and notes the response, for requests besides those of a crawl. ok is
 // false if ctx ended before, or its deadline is before the turn: then no request was made.
-func (l *Limiter) Do(ctx context.Context, of schedule.Rank, request func() (*Response, error)) (resp *Response, ok bool, err error) {
+func (l *Limiter) Do(
+	ctx context.Context,
+	of schedule.Rank,
+	request func() (*Response, error),
+) (resp *Response, ok bool, err error) {
 	if !l.Take(ctx, of, nil) {
 		return nil, false, nil
 	}
@@ -184,15 +194,15 @@ func (l *Limiter) Do(ctx context.Context, of schedule.Rank, request func() (*Res
 
 // grant grants the next turn if it is due, or has it granted in time. Under mu.
 func (l *Limiter) grant() {
-	hasRoom := func(of schedule.Rank) bool { return l.free[sideOf(of)] > 0 }
 	if l.begins {
-		return
+		return // Take grants the next one, once it is known when this request begins
 	}
 	l.checkClock()
 	if pause := time.Until(l.next); pause > 0 {
 		l.grantAfter(pause)
 		return
 	}
+	hasRoom := func(of schedule.Rank) bool { return l.free[sideOf(of)] > 0 }
 	w, of, ok := l.line.Next(hasRoom)
 	if !ok {
 		return // until a request has ended, or somebody comes
@@ -229,11 +239,12 @@ func (l *Limiter) postpone(next time.Time) {
 	}
 }
 
-// record notes how long a request took, and its response; nil: there was none. own is how long the site itself leaves its
-// upstream alone: what that of a made-up host does says nothing about those of others.
+// record notes how long a request took, and its response; nil: there was none. own is how long the site itself leaves
+// its upstream alone: what that of a made-up host does says nothing about those of others.
 func (l *Limiter) record(of schedule.Rank, own *rest, took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// An upstream that asks for rest gets it from all sites, whoever was told.
 	resting := own
 	if of == schedule.Named || isOverloaded(resp) {
 		resting = &l.rest
@@ -247,9 +258,13 @@ func (l *Limiter) record(of schedule.Rank, own *rest, took time.Duration, resp *
 	l.postpone(now.Add(max(pause, l.interval-took))) // also if it took no turn
 }
 
-// isOverloaded reports whether an upstream asks to be left alone; without a response, it does not.
+// isOverloaded reports whether a response asks for fewer requests (RFC 6585, section 4; RFC 9110, section 15.6.4); nil:
+// there was none.
 func isOverloaded(resp *Response) bool {
-	return resp != nil && (resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable)
+	if resp == nil {
+		return false
+	}
+	return resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable
 }
 
 // rest is how upstreams are left alone.
@@ -260,12 +275,13 @@ type rest struct {
 
 // after returns for how long upstreams are left alone after a response; nil: there was none.
 func (r *rest) after(took, interval time.Duration, most int, now time.Time, resp *Response) time.Duration {
+	// With several requests at a time, each leaves its part of the upstream alone.
 	pause := min(slowness*took/time.Duration(most), maxBackoff)
-	switch {
-	case resp == nil:
+	if resp == nil {
 		r.backoff = min(max(2*r.backoff, interval), maxBackoff)
 		return max(pause, r.backoff)
-	case isOverloaded(resp):
+	}
+	if isOverloaded(resp) {
 		r.backoff = min(max(2*r.backoff, firstBackoff), maxBackoff)
 		return max(pause, wait.RetryAfter(resp.Header, now, r.backoff))
 	}
@@ -273,7 +289,8 @@ func (r *rest) after(took, interval time.Duration, most int, now time.Time, resp
 	return pause
 }
 
-// awaitRest waits until the site's own upstream may be requested again; false: ctx ended, or its deadline is before that.
+// awaitRest waits until the site's own upstream may be requested again; false: ctx ended, or its deadline is before
+// that.
 func (l *Limiter) awaitRest(ctx context.Context, own *rest) bool {
 	l.mu.Lock()
 	until := own.until

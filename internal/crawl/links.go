@@ -69,7 +69,8 @@ func (l *links) add(n link) {
 	defer l.mu.Unlock()
 	least, known := l.seen[key]
 	hasMore := l.count(key, &n)
-	if known && least <= n.depth && !hasMore {
+	isNoNews := known && least <= n.depth && !hasMore
+	if isNoNews {
 		return
 	}
 	isSeed := n.flags&store.Seed != 0
@@ -81,7 +82,8 @@ func (l *links) add(n link) {
 		return
 	}
 	if len(l.seen) >= l.max {
-		// There may be no end of targets: what is forgotten is merged again. Else no page found from now on would come.
+		// There may be no end of targets: what is forgotten is merged again. Otherwise no page found from now on would
+		// come.
 		clear(l.seen)
 		clear(l.linkers)
 		known = false
@@ -92,7 +94,8 @@ func (l *links) add(n link) {
 	if !known || n.depth < least {
 		l.seen[key] = n.depth
 	}
-	n.path = strings.Clone(n.path) // it may be part of a page's body
+	// They may be part of a page's body, which would stay in memory as a whole.
+	n.path = strings.Clone(n.path)
 	n.spelled = strings.Clone(n.spelled)
 	l.found = append(l.found, n)
 }
@@ -104,8 +107,9 @@ type tally struct {
 	isWaiting bool  // the target was found, and the record is to have the others, too
 }
 
-// count counts the page that has a link, and reports whether there are so many more such pages that the target is to be found
-// again, for its record to have them: when they have doubled, roughly. So that happens only a few times for each target.
+// count counts the page that has a link, and reports whether there are so many more such pages that the target is to be
+// found again, for its record to have them: when they have doubled, roughly. So that happens only a few times for each
+// target.
 func (l *links) count(key uint64, n *link) (hasMore bool) {
 	if l.linkers == nil || n.flags != 0 { // images and canonicals are no links that people follow
 		return false
@@ -119,6 +123,8 @@ func (l *links) count(key uint64, n *link) (hasMore bool) {
 	if known && next.pages == last.pages {
 		return false // nearly always
 	}
+	// Found again at each doubling, also while it still waited for the one before, a target took 8 % of a crawl of
+	// files in memory with 30 links a page. Now it is 2 %.
 	next.isWaiting = last.isWaiting || next.pages.Magnitude() > last.merged
 	l.linkers[key] = next
 	return next.isWaiting && !last.isWaiting

@@ -42,10 +42,10 @@ func (m *memory[V]) put(key string, value V) {
 // isProxied guesses whether an upstream responds for a page: by the last response, by the last one for its
 // folder, or its extension if it is a file, by whether an upstream ever did for what is no file.
 func (c *Crawler) isProxied(rec *store.Record) bool {
-	switch {
-	case rec.Failing != 0:
+	if rec.Failing != 0 {
 		return true // whatever it is, it is slow
-	case rec.Fetched != 0:
+	}
+	if rec.Fetched != 0 {
 		return rec.Flags&store.Proxied != 0
 	}
 	proxied, known := c.proxied.get(backendOf(rec))
@@ -58,6 +58,7 @@ func (c *Crawler) isProxied(rec *store.Record) bool {
 // setProxied remembers who responded for a page.
 func (c *Crawler) setProxied(rec *store.Record, proxied bool) {
 	if rec.Version == 0 {
+		// Two workers may find out both at once, and each is only ever set.
 		c.upstream.CompareAndSwap(false, proxied)
 		c.own.CompareAndSwap(false, !proxied)
 	}
@@ -84,7 +85,8 @@ type soft404 struct {
 // application that runs in the browser may all have the same text.
 func (r *Run) soft404Path(rec *store.Record) string {
 	base, query, hasQuery := strings.Cut(rec.Path, "?")
-	if rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Scope {
+	isKnownPage := rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Scope
+	if isKnownPage {
 		return ""
 	}
 	if hasQuery && rec.Flags&store.Target != 0 {
@@ -94,7 +96,8 @@ func (r *Run) soft404Path(rec *store.Record) string {
 	// folder share one path, whether or not theirs end in a slash, so it is fetched once a day.
 	path := page.Folder(strings.TrimSuffix(base, "/")) + r.c.soft404Name
 	if hasQuery {
-		kept := strings.LastIndexAny(query, "=&") + 1 // of the query; a last parameter without a value is replaced whole
+		// A last parameter without a value is replaced whole.
+		kept := strings.LastIndexAny(query, "=&") + 1
 		path = base + "?" + query[:kept] + r.c.soft404Name
 	}
 	if !r.p.Allowed(path) || r.p.Disallow(path) {
@@ -119,18 +122,10 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	}
 	resp, ok := w.get(path, nil, proxied)
 	s := soft404{until: now + day}
-	isRefused := resp == nil || !page.IsConclusive(resp.Status) || resp.Status == http.StatusForbidden
-	switch {
-	case !ok:
+	if ok {
+		s = w.judgeSoft404(path, resp, last, now)
+	} else {
 		s.until = 0
-	case isRefused && !last.failed:
-		s.failed = true
-		s.until = now + minute // what fails again is not there
-	case resp != nil && resp.Status == http.StatusOK:
-		meta, parsed := w.parse(path, resp)
-		s.found = meta.Document
-		s.text = meta.Text
-		s.failed = !parsed
 	}
 	c.soft404s.put(path, s)
 	if s.found {
@@ -141,8 +136,29 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	return s, ok
 }
 
-// An application answers alike for what does not exist, wherever that is: in a site of folders for each filter of a shop, half
-// of all requests would be for such paths.
+// judgeSoft404 returns what a response for a path that cannot exist says; nil: there was none.
+func (w *worker) judgeSoft404(path string, resp *Response, last soft404, now int64) soft404 {
+	s := soft404{until: now + day}
+	// Until it is known what a path that does not exist returns, the pages beside it count as failed. An application
+	// may fail instead of returning 404, and does so again: both times it is requested right after such a page returned
+	// 200, so a minute between them is enough.
+	isRefused := resp == nil || !page.IsConclusive(resp.Status) || resp.Status == http.StatusForbidden
+	if isRefused && !last.failed {
+		s.failed = true
+		s.until = now + minute // what fails again is not there
+		return s
+	}
+	if resp != nil && resp.Status == http.StatusOK {
+		meta, parsed := w.parse(path, resp)
+		s.found = meta.Document
+		s.text = meta.Text
+		s.failed = !parsed
+	}
+	return s
+}
+
+// An application answers alike for what does not exist, wherever that is: in a site of folders for each filter of a
+// shop, half of all requests would be for such paths.
 const (
 	enough404s  = 20 // paths of a group that do not exist and were no soft 404s, from which on
 	sampled404  = 10 // only one of so many is requested

@@ -13,8 +13,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// Bounds of a queue. A round reads the chunks in which pages are due once, however few it fetches: but what it finds waits
-// for the next one, as the next page of a list, before pages that are farther away.
+// Bounds of a queue. A round reads the chunks in which pages are due once, however few it fetches: but what it finds
+// waits for the next one, as the next page of a list, before pages that are farther away.
 const (
 	minQueue  = 32
 	maxQueue  = 4096
@@ -64,9 +64,14 @@ func orderOf(of class) func(a, b *job) int {
 	switch of {
 	case byRate:
 		return func(a, b *job) int { return cmp.Compare(a.rec.Depth, b.rec.Depth) }
-	case bySignal: // all are due at once; a list may tell of very many
+	case bySignal:
+		// All are due at once, so they are as late as each other. In the order of paths, a list with other dates for
+		// thousands of pages would keep a visitor's 404 waiting for days, and the last paths for ever.
 		return func(a, b *job) int {
-			return cmp.Or(cmp.Compare(rankOf(a.rec.Cause), rankOf(b.rec.Cause)), cmp.Compare(a.rec.Fetched, b.rec.Fetched))
+			return cmp.Or(
+				cmp.Compare(rankOf(a.rec.Cause), rankOf(b.rec.Cause)),
+				cmp.Compare(a.rec.Fetched, b.rec.Fetched),
+			)
 		}
 	}
 	return func(a, b *job) int { return cmp.Compare(b.late, a.late) }
@@ -80,20 +85,20 @@ func rankOf(cause store.Cause) int {
 	return 1
 }
 
-// trim keeps the first of too many jobs of a class. The others come in the next round, if this one fetches anything. What
-// waits for a budget is not left: another crawl at once would not find more in it.
+// trim keeps the first of too many jobs of a class. The others come in the next round, if this one fetches anything.
+// What waits for a budget is not left: another crawl at once would not find more in it.
 func (q *queue) trim(jobs []*job, of class) []*job {
 	if len(jobs) < 2*q.size {
 		return jobs
 	}
 	slices.SortStableFunc(jobs, orderOf(of))
-	clear(jobs[q.size:])
+	clear(jobs[q.size:]) // for the garbage collector
 	q.left = q.left || of == byRate
 	return jobs[:q.size]
 }
 
-// order returns which known pages are to be fetched: those for which spend takes a request from the budget. The others wait. New
-// pages, if there are any, have half of the places.
+// order returns which known pages are to be fetched: those for which spend takes a request from the budget. The others
+// wait. New pages, if there are any, have half of the places.
 func (q *queue) order(spend func(of class) bool) []*job {
 	ordered := q.front
 	places := q.size
@@ -137,6 +142,7 @@ func (r *Run) freshJobs(ctx context.Context, q *queue) ([]*job, error) {
 	if q.added == 0 {
 		return nil, nil
 	}
+	// The queue holds paths only: of very many pages, few come first.
 	first := slices.Collect(q.fresh.Take())
 	q.left = q.left || q.added > len(first)
 	jobs := make([]*job, len(first))
@@ -164,8 +170,8 @@ func (r *Run) freshJobs(ctx context.Context, q *queue) ([]*job, error) {
 	return slices.DeleteFunc(jobs, isLost), nil
 }
 
-// runJobs fetches pages of upstreams in order, until there is no time. The records of those that were fetched are merged in the
-// next round.
+// runJobs fetches pages of upstreams in order, until there is no time. The records of those that were fetched are
+// merged in the next round.
 func (r *Run) runJobs(wait context.Context, jobs []*job) {
 	if len(jobs) == 0 {
 		return
@@ -176,24 +182,12 @@ func (r *Run) runJobs(wait context.Context, jobs []*job) {
 	for _, w := range workers[:min(len(workers), len(jobs))] {
 		w.ctx = r.fetching
 		w.wait = wait
-		group.Go(func() {
-			for i := next.Add(1); i <= int64(len(jobs)); i = next.Add(1) {
-				j := jobs[i-1]
-				w.front = j.front
-				before := j.rec
-				j.done = w.page(&j.rec, true)
-				j.isSame = j.front != nil && before.Due > r.c.now() && isSameButTimes(before, j.rec)
-				if !j.done {
-					r.stopped.Store(true)
-					return
-				}
-			}
-		})
+		group.Go(func() { w.workOn(jobs, &next) })
 	}
 	group.Wait()
 	for _, j := range jobs {
 		if j.isSame {
-			continue // else a token in each response would have the records written each time
+			continue // otherwise a token in each response would have the records written each time
 		}
 		if j.done {
 			r.results = append(r.results, j.rec)
@@ -205,7 +199,25 @@ func (r *Run) runJobs(wait context.Context, jobs []*job) {
 	slices.SortFunc(r.results, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// isSameButTimes reports whether two records of a page differ in nothing but when it was fetched, and in its validators.
+// workOn fetches pages of upstreams, of which next is shared with other workers, until none is left, or no time.
+func (w *worker) workOn(jobs []*job, next *atomic.Int64) {
+	r := w.run
+	for i := next.Add(1); i <= int64(len(jobs)); i = next.Add(1) {
+		j := jobs[i-1]
+		w.front = j.front
+		before := j.rec
+		j.done = w.page(&j.rec, true)
+		isEarly := j.front != nil && before.Due > r.c.now() // only the probe's response had it looked at
+		j.isSame = isEarly && isSameButTimes(before, j.rec)
+		if !j.done {
+			r.stopped.Store(true)
+			return
+		}
+	}
+}
+
+// isSameButTimes reports whether two records of a page differ in nothing but when it was fetched, and in its
+// validators.
 func isSameButTimes(a, b store.Record) bool {
 	for _, rec := range []*store.Record{&a, &b} {
 		rec.Fetched = 0

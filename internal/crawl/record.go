@@ -42,68 +42,97 @@ func apply(rec *store.Record, f *fetched) outcome {
 	if resp == nil {
 		resp = new(Response) // with the status 0
 	}
+	status := uint16(resp.Status)
 	if !page.IsConclusive(resp.Status) {
-		rec.Followed = before.FollowedAt()
-		fail(rec, uint16(resp.Status), f.now)
+		rec.Followed = before.FollowedAt() // its links were not seen
+		fail(rec, status, f.now)
 		return failed
 	}
 	etag := resp.Header.Get("Etag")
 	if len(etag) > maxETag {
 		etag = ""
 	}
-	if resp.Status == http.StatusNotModified {
+	if status == http.StatusNotModified {
 		rec.Failing = 0
 		rec.Streak = 0
+		rec.Followed = before.FollowedAt() // it has no body with links
+		// The fields of a 304 replace those before (RFC 9111, section 3.2).
 		rec.ETag = cmp.Or(etag, rec.ETag)
-		rec.Followed = before.FollowedAt() // its links were not seen
 		return unchanged
 	}
-	m := &f.meta
 	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
-	isEmpty := resp.Status == http.StatusOK && isHTML && !m.Document && !m.Unreadable
-	if isEmpty && before.Flags&store.Document != 0 && before.Failing == 0 {
+	if wasEmptied(&before, f, isHTML) {
+		// What was known stays until the page is empty a second time.
 		rec.Followed = before.FollowedAt()
-		rec.Failing = f.now // what was known stays until it is empty a second time
+		rec.Failing = f.now
 		return emptied
 	}
+
+	// The response says all that is known of the page from here on.
 	forget(rec)
 	rec.Followed = 0
 	rec.Failing = 0
-	rec.Status = uint16(resp.Status)
+	rec.Status = status
 	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
 	if rec.Status/100 == 3 {
-		refresh := http.Header{"Refresh": {"0; url=" + resp.Header.Get("Location")}} // which resolves alike
-		target := htmlmeta.Header(htmlmeta.Page{Base: f.base, Path: rec.Path, Header: refresh}).Refresh
-		rec.Target = onSite(f.base, rec.Path, target)
+		rec.Target = locationOf(resp, f.base, rec.Path)
 	}
-	if resp.Status != http.StatusOK {
+	if rec.Status != http.StatusOK {
 		return afterStatus(&before, rec)
 	}
 	came := learn(rec, &before, f, isHTML)
-	if rec.Version == 0 || resp.Proxied { // validators, where no version spares a fetch
-		rec.ETag = etag
-		modified, err := http.ParseTime(resp.Header.Get("Last-Modified"))
-		// A time from before the last fetch, which had another text, is not that of the text.
-		isFalse := rec.Text != before.Text && modified.Unix() < before.Fetched && before.Failing == 0
-		if err == nil && !isFalse {
-			rec.Modified = max(modified.Unix(), 0)
-		}
+
+	// Only a page without a version needs validators: the version of a file spares the whole fetch.
+	if !rec.IsFile() {
+		keepValidators(rec, &before, etag, resp.Header.Get("Last-Modified"))
 	}
+	// A page that is there again, or none any more, matters more than that its text is as before.
 	if came == unchanged || isRefusal(rec) {
 		return afterStatus(&before, rec)
 	}
 	return came
 }
 
+// wasEmptied reports whether a page that was a document is an empty response, for the first time: its file may be read
+// while it is being written, and an application that starts may respond before it has its pages.
+func wasEmptied(before *store.Record, f *fetched, isHTML bool) bool {
+	isEmpty := f.resp.Status == http.StatusOK && isHTML && !f.meta.Document && !f.meta.Unreadable
+	wasDocument := before.Flags&store.Document != 0
+	return isEmpty && wasDocument && before.Failing == 0
+}
+
+// locationOf returns the target of a redirect, as onSite does.
+func locationOf(resp *Response, base, path string) string {
+	// A Refresh header is resolved and bounded as a Location is, and htmlmeta reads that one.
+	refresh := http.Header{"Refresh": {"0; url=" + resp.Header.Get("Location")}}
+	target := htmlmeta.Header(htmlmeta.Page{Base: base, Path: path, Header: refresh}).Refresh
+	return onSite(base, path, target)
+}
+
+// keepValidators records what makes the next request for a page conditional.
+func keepValidators(rec, before *store.Record, etag, lastModified string) {
+	rec.ETag = etag
+	modified, err := http.ParseTime(lastModified)
+	if err != nil {
+		return
+	}
+	// A time from before the last fetch, which had another text, is not that of the text.
+	isFalse := rec.Text != before.Text && modified.Unix() < before.Fetched && before.Failing == 0
+	if !isFalse {
+		rec.Modified = max(modified.Unix(), 0)
+	}
+}
+
 // afterStatus returns what a fetch means for a page whose status is another one, or is not that of a page.
 func afterStatus(before, rec *store.Record) outcome {
 	wasPage := before.Fetched != 0 && before.Status == http.StatusOK && !isRefusal(before)
-	switch {
-	case isRefusal(rec) && wasPage:
+	if isRefusal(rec) && wasPage {
 		return gone
-	case isRefusal(rec):
+	}
+	if isRefusal(rec) {
 		return missing
-	case rec.Status != before.Status:
+	}
+	if rec.Status != before.Status {
 		return changed
 	}
 	return unchanged
@@ -120,8 +149,10 @@ func learn(rec, before *store.Record, f *fetched, isHTML bool) outcome {
 	rec.NoIndexTag = m.NoIndexTag
 	rec.Target = onSite(f.base, rec.Path, m.Refresh)
 	rec.Canonical = onSite(f.base, rec.Path, m.Canonical)
+	// A file server shows one file for both spellings of its name, /a%2Cb and /a,b: so it is one page, however its
+	// canonical spells it.
 	if rec.Version != 0 && page.Bare(rec.Canonical) == rec.Path {
-		rec.Canonical = "" // a file is one page, however its canonical spells its name
+		rec.Canonical = ""
 	}
 	// htmlmeta bounds these.
 	rec.Alternates = m.Alternates
@@ -149,8 +180,9 @@ func fail(rec *store.Record, status uint16, now int64) {
 	if rec.Failing == 0 || rec.Failing > now { // the clock was set back
 		rec.Failing = now
 	}
+	// An upstream may be restarted, or be in maintenance: its pages stay as they were known for that long.
 	if page.IsConclusive(int(rec.Status)) && now-rec.Failing <= hour {
-		return // what was known stays
+		return
 	}
 	forget(rec)
 	rec.Status = status
@@ -185,61 +217,89 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 // changed, and needs no confirmation; nor is there one where this is the last crawl.
 func text(rec, before *store.Record, f *fetched) outcome {
 	m := &f.meta
-	isFile := rec.Version != 0 && !f.resp.Proxied
-	isCertain := f.isLast || isFile
-	isOther := before.First != 0 && isOtherText(before, m)
-	isMoved := before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared
 	rec.Text = m.Text
 	rec.Blocks = m.Blocks
 	rec.Declared = m.Modified
 	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
-	isInDoubt := before.Steadiness.IsInDoubt()
-	if isOther && (before.Steadiness == store.Steady || before.Steadiness == store.DateInDoubt) {
-		rec.Settled = textThatDates(before)
+
+	isCertain := f.isLast || rec.IsFile()
+	if before.First == 0 {
+		return firstText(rec, f, isCertain)
 	}
-	if isOther && !isInDoubt && !awaitsDate(before) {
-		rec.FoundBy = before.Cause
-		rec.Before = seenAt(before)
-		if isFile && rec.Before != 0 {
-			rec.Before = max(rec.Before, min(f.confirmed, f.now)) // until then, its version was the same
-		}
+	isOther := isOtherText(before, m)
+	isMoved := before.Declared != 0 && m.Modified != 0 && m.Modified != before.Declared
+	if isOther {
+		keepFormer(rec, before, f)
 	}
-	switch {
-	case before.First == 0:
-		rec.First = f.batch
-		rec.Steadiness = store.Steady
-		if isOfResponse(m, f.now) && !isCertain {
-			rec.Steadiness = store.DateInDoubt
-			return suspected
-		}
-	case isCertain && isOther:
+	if isOther && isCertain {
 		rec.Steadiness = store.Steady
 		rec.Settled = 0
 		rec.Flags &^= store.DeclaredMoves
 		change(rec, before.Blocks, f.batch)
 		return changed
-	case before.Steadiness == store.Noisy:
+	}
+
+	// What was in doubt, or noise, is decided before anything new is.
+	if before.Steadiness == store.Noisy {
 		return calm(rec, before, f, isOther)
-	case isInDoubt:
+	}
+	if before.Steadiness.IsInDoubt() {
 		// A date that moves while the text stays is that of the response, unless it may have been declared meanwhile.
 		isSoon := f.now-before.Fetched <= confirmWithin
 		return confirm(rec, f, isOther, isMoved && (isSoon || isOfResponse(m, f.now)))
-	case isCertain:
+	}
+
+	if isCertain {
 		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
-	case isOther:
+		return unchanged
+	}
+	if isOther {
 		rec.Steadiness = store.TextInDoubt
 		return suspected
-	case isMoved:
+	}
+	if isMoved {
 		rec.Steadiness = store.DateInDoubt
 		return suspected
-	default:
-		rec.Streak = 0
+	}
+	rec.Streak = 0
+	return unchanged
+}
+
+// firstText records that the text of a page was read for the first time.
+func firstText(rec *store.Record, f *fetched, isCertain bool) outcome {
+	rec.First = f.batch
+	rec.Steadiness = store.Steady
+	// A program that writes the time of its response as the date of the page has another one in a minute.
+	if isOfResponse(&f.meta, f.now) && !isCertain {
+		rec.Steadiness = store.DateInDoubt
+		return suspected
 	}
 	return unchanged
 }
 
-// isOtherText reports whether a page has another text than before, as far as that counts for its date. Records of versions
-// that did not tell blocks apart have none.
+// keepFormer records what is needed of a text that is another one now: what it was, if it may come back, and when it
+// was last seen.
+func keepFormer(rec, before *store.Record, f *fetched) {
+	// A text that is itself in doubt, or noise, is not one that may come back: the one before that is kept already.
+	isTextSettled := before.Steadiness == store.Steady || before.Steadiness == store.DateInDoubt
+	if isTextSettled {
+		rec.Settled = textThatDates(before)
+	}
+	// Changes that follow each other before the page is dated are one, which the first fetch found.
+	if before.Steadiness.IsInDoubt() || awaitsDate(before) {
+		return
+	}
+	rec.FoundBy = before.Cause
+	rec.Before = seenAt(before)
+	if rec.IsFile() && rec.Before != 0 {
+		// A file is fetched only when its version is another one, so the last fetch may be weeks ago: until its version
+		// was last read, it was the same.
+		rec.Before = max(rec.Before, min(f.confirmed, f.now))
+	}
+}
+
+// isOtherText reports whether a page has another text than before, as far as that counts for its date. Records of
+// versions that did not tell blocks apart have none.
 func isOtherText(before *store.Record, m *htmlmeta.Meta) bool {
 	if before.Blocks != 0 {
 		return m.Blocks != before.Blocks
@@ -255,8 +315,8 @@ func awaitsDate(rec *store.Record) bool {
 	return rec.Changed != 0 && rec.AwaitsDate()
 }
 
-// change records that the text of a page has changed, from one with such a sum of blocks; 0: it is not known. Changes that follow
-// each other before the page is dated are one: the first tells when, and all together what.
+// change records that the text of a page has changed, from one with such a sum of blocks; 0: it is not known. Changes
+// that follow each other before the page is dated are one: the first tells when, and all together what.
 func change(rec *store.Record, from uint64, batch int64) {
 	difference := rec.Blocks - from
 	if from == 0 || rec.Blocks == 0 {
@@ -270,30 +330,30 @@ func change(rec *store.Record, from uint64, batch int64) {
 	rec.Changed = batch
 }
 
-// confirm decides what a change amounts to that the last fetch found, most often a minute ago: isOther says that the text is
-// yet another one now, and moves that the declared date is one of responses. One more change may be an editor's, such as a
-// second post on a front page. Confirmations that are late because very many wait have to end the doubt, too: else they would
-// take all that known pages may take, for ever.
+// confirm decides what a change amounts to that the last fetch found, most often a minute ago: isOther says that the
+// text is yet another one now, and moves that the declared date is one of responses. One more change may be an
+// editor's, such as a second post on a front page. Confirmations that are late because very many wait have to end the
+// doubt, too: else they would take all that known pages may take, for ever.
 func confirm(rec *store.Record, f *fetched, isOther, moves bool) outcome {
 	rec.Flags = rec.Flags&^store.DeclaredMoves | flagIf(store.DeclaredMoves, moves)
 	was := rec.Steadiness
-	switch {
-	case isOther && was == store.StillInDoubt:
+	if isOther && was == store.StillInDoubt {
 		rec.Steadiness = store.Noisy
 		return unchanged
-	case isOther:
+	}
+	if isOther {
 		rec.Steadiness = store.StillInDoubt
 		return suspected
 	}
 	rec.Steadiness = store.Steady
 	if was == store.DateInDoubt {
-		return unchanged
+		return unchanged // the text has been the same all the time
 	}
 	return settle(rec, f)
 }
 
-// calm decides whether the text of a page is noise no more: two fetches found the same, with so long between them that a clock
-// would have shown another time.
+// calm decides whether the text of a page is noise no more: two fetches found the same, with so long between them that
+// a clock would have shown another time.
 func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
 	if isOther || f.now-before.Fetched < confirmWithin {
 		return unchanged
@@ -302,8 +362,8 @@ func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
 	return settle(rec, f)
 }
 
-// settle records that the text is another one than before, unless the old one is back: a page that showed an error for a moment,
-// say, has not changed.
+// settle records that the text is another one than before, unless the old one is back: a page that showed an error for
+// a moment, say, has not changed.
 func settle(rec *store.Record, f *fetched) outcome {
 	settled := rec.Settled
 	rec.Settled = 0
@@ -326,10 +386,10 @@ func isOfResponse(m *htmlmeta.Meta, now int64) bool {
 // onSite returns the path of an absolute URL, or the URL where it is on another site; "": it is the page itself.
 func onSite(base, self, url string) string {
 	path, ok := htmlmeta.PathOn(base, url)
-	switch {
-	case path == self:
+	if path == self {
 		return ""
-	case ok:
+	}
+	if ok {
 		return path
 	}
 	return url
@@ -361,14 +421,14 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 		hub:       scoreOf(rec),
 	}.next()
 	if !isUpstream && r.hasLinks(rec) {
-		// Links are to be seen within a third of Policy.Expire.
+		// Links are to be seen within a third of Policy.Expire: the pause may be half as long again, see below.
 		next.pause = min(next.pause, max(r.p.expire()*2/9, minute))
 	}
 	rec.Wait = uint32(next.interval)
 	rec.Cause = next.cause
 	rec.Due = now + next.pause
 	if next.pause > day && !isUpstream {
-		// A chunk of files is due as a whole.
+		// A chunk of files is due as a whole: otherwise it would be decoded and written again for each of its pages.
 		period := min(next.pause/2, week)
 		rec.Due += (slot%period - rec.Due%period + period) % period
 	}
@@ -376,13 +436,15 @@ func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
 
 // intervalsOf returns the bounds of a page's intervals.
 func (r *Run) intervalsOf(rec *store.Record) intervals {
-	isImage := rec.Flags&store.Image != 0
-	switch {
-	case rec.Flags&store.Proxied != 0:
+	if rec.Flags&store.Proxied != 0 {
 		return r.pace.intervals()
-	case r.hasLinks(rec) && rec.Version != 0:
+	}
+	hasLinks := r.hasLinks(rec)
+	if hasLinks && rec.Version != 0 {
 		return ofFiles
-	case !r.hasLinks(rec) && !isImage: // an image is listed only while it is there
+	}
+	isImage := rec.Flags&store.Image != 0 // which is listed only while it is there: so it is requested each day
+	if !hasLinks && !isImage {
 		return ofData
 	}
 	return ofOwn
@@ -391,37 +453,46 @@ func (r *Run) intervalsOf(rec *store.Record) intervals {
 // hasLinks reports whether a page may link to others: it is HTML, or a redirect, or not known to be neither.
 func (r *Run) hasLinks(rec *store.Record) bool {
 	isData := rec.Status == http.StatusOK && rec.Failing == 0 && rec.Flags&store.HTML == 0
-	mayStart := rec.Path == r.p.Scope // an application that starts may respond with an empty page
+	// An application that starts may respond with an empty page. Taken for data, its front page was requested again
+	// after months.
+	mayStart := rec.Path == r.p.Scope
 	return !isData || mayStart
 }
 
 // wanted reports whether a page is fetched when it is due.
 func (r *Run) wanted(rec *store.Record) bool {
-	switch {
-	case rec.Flags&store.Blocked != 0 || rec.Absent != 0:
+	if rec.Flags&store.Blocked != 0 || rec.Absent != 0 {
 		return false
-	case rec.Flags&store.Named != 0:
+	}
+	if rec.Flags&store.Named != 0 {
 		return true
-	case rec.Flags&store.Image != 0 && r.p.wantsImages():
-		return true // visitors of the page request it as well
-	case rec.Flags&store.Disallowed != 0:
+	}
+	// `crawl disallow` and the scope do not concern images: visitors of the page request them as well.
+	if rec.Flags&store.Image != 0 && r.p.wantsImages() {
+		return true
+	}
+	if rec.Flags&store.Disallowed != 0 {
 		return false
-	case r.p.discovers() && rec.Flags&store.Seed != 0:
+	}
+	if rec.Flags&store.Seed != 0 && r.p.discovers() {
 		return true
 	}
 	isFollowed := r.p.Links || rec.Flags&store.Target != 0
 	if isFollowed && int(rec.Depth) <= r.p.Depth {
 		return true
 	}
-	return rec.Flags&store.Visited != 0 && (r.p.Discover || r.p.Unlinked(rec.Path))
+	// Without the source of links, a link makes a record, and a visit has it fetched.
+	isVisited := rec.Flags&store.Visited != 0
+	return isVisited && (r.p.Discover || r.p.Unlinked(rec.Path))
 }
 
 // due is when a page is to be fetched; MaxInt64: it is not.
 func (r *Run) due(rec *store.Record, now int64) int64 {
-	switch {
-	case !r.wanted(rec):
+	if !r.wanted(rec) {
 		return math.MaxInt64
-	case rec.Fetched == 0, rec.Fetched > now+clockSlack: // the clock was set back
+	}
+	isFromFuture := rec.Fetched > now+clockSlack // the clock was set back
+	if rec.Fetched == 0 || isFromFuture {
 		return 0
 	}
 	return rec.Due
@@ -437,10 +508,14 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 		if awaitsCredit(rec) {
 			first = min(first, now) // its finder is to be told
 		}
-		switch {
-		case rec.Absent != 0:
+		// What should be gone already is kept by something else, such as a selection that is held back: the chunk is
+		// looked at again, but not in each crawl.
+		if rec.Absent != 0 {
 			first = min(first, max(rec.Absent+keepAbsent, now+hour))
-		case rec.Flags&store.Named == 0 && rec.Path != r.p.Scope:
+			continue
+		}
+		needsLink := rec.Flags&store.Named == 0 && rec.Path != r.p.Scope
+		if needsLink {
 			first = min(first, max(rec.Linked+r.p.expire()+1, now+day)) // or later: see store.Record.IsLinked
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// round merges the results of the round before, links and notices into the records, and fetches what links name and what is
-// due, until wait ends. It rewrites the chunks that this concerns. hasWorked: there was something to do.
+// round merges the results of the round before, links and notices into the records, and fetches what links name and
+// what is due, until wait ends. It rewrites the chunks that this concerns. hasWorked: there was something to do.
 func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	found := r.links.take()
 	results := r.results
@@ -17,16 +17,19 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	notices := r.takeNotices()
 	hasWorked = len(found)+len(results)+len(notices) > 0
 	before := r.fetched.Load()
+
+	// Each chunk takes its share of the news, and the site's own pages are fetched on the way. Those of upstreams wait
+	// until all chunks were seen: which of them come first is decided over the whole site.
 	r.left = false
 	upstream := r.newQueue()
 	w := r.gen.Writer()
-	for i, chunk := range r.gen.Chunks() {
+	for i := range r.gen.Chunks() {
 		news := news{
 			links:   cut(&found, r.endOf(i), func(l link) string { return l.path }),
 			results: cut(&results, r.endOf(i), func(rec store.Record) string { return rec.Path }),
 			notices: cut(&notices, r.endOf(i), func(n notice) string { return n.path }),
 		}
-		if err := r.roundChunk(ctx, wait, w, i, chunk, news, upstream); err != nil {
+		if err := r.roundChunk(ctx, wait, w, i, news, upstream); err != nil {
 			return false, err
 		}
 	}
@@ -34,14 +37,18 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	fresh, err := r.freshJobs(ctx, upstream)
 	if err != nil {
 		return false, err
 	}
-	r.runJobs(wait, upstream.complete(upstream.order(r.spend), fresh))
+	known := upstream.order(r.spend)
+	r.runJobs(wait, upstream.complete(known, fresh))
 	r.left = r.left || upstream.left
+
 	hasFetched := r.fetched.Load() != before || len(r.results) > 0
-	return hasWorked || hasFetched || len(r.links.found)+len(r.links.unmatched) > 0, nil
+	hasLinks := len(r.links.found)+len(r.links.unmatched) > 0
+	return hasWorked || hasFetched || hasLinks, nil
 }
 
 // news is what has become known of the pages of a chunk. All are sorted by path.
@@ -53,7 +60,9 @@ type news struct {
 
 // cut cuts off what comes before a path from what is sorted by paths.
 func cut[T any](all *[]T, end string, pathOf func(T) string) []T {
-	n, _ := slices.BinarySearchFunc(*all, end, func(v T, path string) int { return strings.Compare(pathOf(v), path) })
+	n, _ := slices.BinarySearchFunc(*all, end, func(v T, path string) int {
+		return strings.Compare(pathOf(v), path)
+	})
 	part := (*all)[:n]
 	*all = (*all)[n:]
 	return part
@@ -71,13 +80,14 @@ const (
 )
 
 // roundChunk is round for one chunk.
-func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chunk store.Chunk, news news, upstream *queue) error {
+func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, news news, upstream *queue) error {
+	chunk := r.gen.Chunks()[i]
 	isFront := r.isNews() && r.front.isIn(chunk.First, r.endOf(i))
 	isDue := !r.p.Closed && (chunk.Due <= r.c.now() || isFront)
 	canFetch := isDue && wait.Err() == nil
 	r.left = r.left || isDue && !canFetch
 	if news.isEmpty() && !canFetch {
-		w.Keep(i)
+		w.Keep(i) // it is not even decoded
 		return nil
 	}
 	records, err := r.load(ctx, i)
@@ -85,6 +95,8 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chun
 		return err
 	}
 	chunk = r.gen.Chunks()[i] // it may have been found damaged
+
+	// What the chunk adds to pending is counted before and after, as news and fetches both change it.
 	before := r.fetched.Load()
 	r.pending -= r.pendingOf(records)
 	records, has, err := r.addNews(ctx, records, news)
@@ -93,21 +105,31 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, chun
 	}
 	r.fetch(wait, records, chunk.First, upstream)
 	if isFront && canFetch {
+		// Where there is no such page, its response would be news in every round of every crawl.
 		r.seeFront()
 	}
 	r.pending += r.pendingOf(records)
+
 	isSame := has == noEffect && r.fetched.Load() == before
-	if isSame && r.chunkDue(records) <= r.c.now() {
+	due := r.chunkDue(records)
+	if isSame && due <= r.c.now() {
 		w.Keep(i) // nothing could be done yet
 		return nil
 	}
-	w.Put(chunk.First, records, func(first, _ string) uint64 {
+	w.Put(chunk.First, records, digestAfter(chunk, has), r.chunkDue)
+	return nil
+}
+
+// digestAfter returns the digests of the parts of a chunk after it was seen in a round.
+func digestAfter(chunk store.Chunk, has effect) func(first, next string) uint64 {
+	return func(first, _ string) uint64 {
 		if first == chunk.First && has != resizes {
 			return chunk.Digest
 		}
-		return min(chunk.Digest, 1) // 1: it is to be seen which pages are named, and which new ones were visited
-	}, r.chunkDue)
-	return nil
+		// Which pages are named, and which new ones were visited, is to be seen again. The sum of no candidates, 0,
+		// stays: links have changed nothing about that.
+		return min(chunk.Digest, unknownDigest(first, ""))
+	}
 }
 
 // addNews merges news into the records of its chunk.
@@ -124,13 +146,15 @@ func (r *Run) addNews(ctx context.Context, records []store.Record, news news) ([
 		return nil, noEffect, err
 	}
 	hasGrown := len(records) > known
+
+	// Only now it is known which pages have to give way to those that links have brought.
 	records, hasDropped := r.dropGivenUp(records)
 	isNoticed := r.applyNotices(records, news.notices)
 	hasSettled := r.settleFinders(records)
-	switch {
-	case hasGrown || hasDropped:
+	if hasGrown || hasDropped {
 		return records, resizes, nil
-	case isNoticed || hasSettled || len(news.results)+len(news.links) > 0:
+	}
+	if isNoticed || hasSettled || len(news.results)+len(news.links) > 0 {
 		return records, updates, nil
 	}
 	return records, noEffect, nil

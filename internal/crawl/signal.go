@@ -30,8 +30,9 @@ type signals struct {
 	causes map[string]store.Cause // by path
 }
 
-// Signal notes that something suggests that a page has changed, or is gone. If the page is listed, the next crawl fetches
-// it, unless such signals were false lately. It is safe for concurrent use, and keeps a bounded number of paths.
+// Signal notes that something suggests that a page has changed, or is gone. If the page is listed, the next crawl
+// fetches it, unless such signals were false lately. It is safe for concurrent use, and keeps a bounded number of
+// paths.
 func (c *Crawler) Signal(path string, cause store.Cause) {
 	s := &c.signals
 	s.mu.Lock()
@@ -84,23 +85,32 @@ func (r *Run) applyNotices(records []store.Record, notices []notice) (hasChanged
 		if !known {
 			continue
 		}
-		rec := &records[i]
-		switch {
-		case n.credits:
-			credit(rec)
-		case n.cause == store.ByOperator:
-			demand(rec, n.cause)
-		case n.cause == store.ByLinks:
-			if !mayBeBack(rec, now) {
-				continue
-			}
-			demand(rec, n.cause)
-		case !rec.Selected.Listed || !signal(rec, n.cause, now):
-			continue
+		if applyNotice(&records[i], n, now) {
+			hasChanged = true
 		}
-		hasChanged = true
 	}
 	return hasChanged
+}
+
+// applyNotice does what a notice says, and reports whether the record has changed.
+func applyNotice(rec *store.Record, n notice, now int64) bool {
+	if n.credits {
+		credit(rec)
+		return true
+	}
+	switch n.cause {
+	case store.ByOperator:
+		demand(rec, n.cause)
+		return true
+	case store.ByLinks:
+		if !mayBeBack(rec, now) {
+			return false
+		}
+		demand(rec, n.cause)
+		return true
+	}
+	// Only what the sitemap lists can be wrong there.
+	return rec.Selected.Listed && signal(rec, n.cause, now)
 }
 
 // demand makes a page due at once.
@@ -112,10 +122,11 @@ func demand(rec *store.Record, cause store.Cause) {
 // isDemanded reports whether a page that was fetched before is due at once, by its cause.
 func isDemanded(rec *store.Record) bool { return rec.Due == 0 }
 
-// signal makes a page due at once, unless signals like this one were false lately. That a list of posts has dropped the oldest
-// one says nothing of what visitors get.
+// signal makes a page due at once, unless signals like this one were false lately. That a list of posts has dropped the
+// oldest one says nothing of what visitors get.
 func signal(rec *store.Record, cause store.Cause, now int64) bool {
-	isMuted := cause == rec.FalseBy && now < rec.Muted && rec.Muted <= now+day<<maxFalse // else the clock was set back
+	isSet := now < rec.Muted && rec.Muted <= now+day<<maxFalse // else the clock was set back
+	isMuted := isSet && cause == rec.FalseBy
 	if isMuted || isDemanded(rec) {
 		return false
 	}
@@ -123,13 +134,14 @@ func signal(rec *store.Record, cause store.Cause, now int64) bool {
 	return true
 }
 
-// mute notes whether the signal was false by which a page was fetched: such a page is not signalled again for a day, and
-// then twice as long.
+// mute notes whether the signal was false by which a page was fetched: such a page is not signalled again for a day,
+// and then twice as long.
 func (r *Run) mute(before, rec *store.Record, came outcome) {
 	if classOf(before.Cause) != bySignal || !isDemanded(before) {
 		return
 	}
 	isFalse := came == unchanged && rec.Status == 200 && rec.Failing == 0
+	// By cause: a list that drops its oldest post must not mute what visitors find out about the page.
 	if !isFalse || rec.FalseBy != before.Cause {
 		rec.False = 0
 		rec.FalseBy = 0
@@ -170,7 +182,7 @@ func decayedHub(before *store.Record, now int64) uint32 {
 func (r *Run) settleFinders(records []store.Record) (any bool) {
 	for i := range records {
 		rec := &records[i]
-		wasSelected := rec.Fetched < r.began // or was not: in either case that is known now
+		wasSelected := rec.Fetched < r.began // or left out: in either case that is known now
 		if !awaitsCredit(rec) || !wasSelected {
 			continue
 		}
@@ -215,8 +227,8 @@ func (r *Run) noteNew(targets []string) {
 	}
 }
 
-// mayBeBack reports whether a new link to a page suggests that it is there again. Within the first hour, pages that are gone are
-// fetched often enough.
+// mayBeBack reports whether a new link to a page suggests that it is there again. Within the first hour, pages that are
+// gone are fetched often enough.
 func mayBeBack(rec *store.Record, now int64) bool {
 	return rec.Fetched != 0 && rec.Failing == 0 && isRefusal(rec) && now-rec.Fetched >= hour
 }
