@@ -45,10 +45,16 @@ func NewCalls(limit *Limit) *Calls {
 	return &Calls{limit: limit, turns: make(map[string]chan struct{})}
 }
 
-// Call calls a storage, for ten seconds at most. A call that does not return by then, or by the end of ctx, is abandoned,
-// but keeps its slot and its turn until it returns. Calls with the same turn wait for each other; "": for no other.
-// The error matches ErrHung, or is the cause of ctx's end, or the call's own.
-func Call[T any](ctx context.Context, c *Calls, turn string, call func(context.Context) (T, error)) (result T, err error) {
+// Call calls a storage, for ten seconds at most. A call that does not return by then, or by the end of ctx, is
+// abandoned, but keeps its slot and its turn until it returns. Calls with the same turn wait for each other; "": for no
+// other. The error matches ErrHung, or is the cause of ctx's end, or the call's own.
+func Call[T any](
+	ctx context.Context,
+	c *Calls,
+	turn string,
+	call func(context.Context) (T, error),
+) (result T, err error) {
+	// With half of the slots gone, waiting for another one would only hold up the caller as well.
 	if c.limit.hung.Load() >= maxHung {
 		return result, ErrHung
 	}
@@ -64,7 +70,12 @@ func Call[T any](ctx context.Context, c *Calls, turn string, call func(context.C
 		defer end()
 		value, failed = call(ctx)
 	})
-	if !isDone || failed != nil && ctx.Err() != nil {
+	if !isDone {
+		return result, context.Cause(ctx) // value is still the call's
+	}
+	// What ended the call says more than the error that the storage made of it.
+	wasEnded := failed != nil && ctx.Err() != nil
+	if wasEnded {
 		return result, context.Cause(ctx)
 	}
 	return value, failed
@@ -84,7 +95,7 @@ func (c *Calls) begin(ctx context.Context, turn string) (end func(), ok bool) {
 	late := time.AfterFunc(patience, func() { c.limit.hung.Add(1) })
 	return func() {
 		if !late.Stop() {
-			c.limit.hung.Add(-1)
+			c.limit.hung.Add(-1) // it was counted
 		}
 		c.limit.slots.Release()
 		endTurn()
@@ -155,12 +166,16 @@ func (b *bounded) Delete(ctx context.Context, key string) error {
 }
 
 func (b *bounded) write(ctx context.Context, write func(context.Context) error) error {
-	_, err := Call(ctx, b.calls, writeTurn, func(ctx context.Context) (any, error) { return nil, write(ctx) })
+	_, err := Call(ctx, b.calls, writeTurn, func(ctx context.Context) (any, error) {
+		return nil, write(ctx)
+	})
 	return err
 }
 
 func (b *bounded) Load(ctx context.Context, key string) ([]byte, error) {
-	return Call(ctx, b.calls, loadTurn+key, func(ctx context.Context) ([]byte, error) { return b.storage.Load(ctx, key) })
+	return Call(ctx, b.calls, loadTurn+key, func(ctx context.Context) ([]byte, error) {
+		return b.storage.Load(ctx, key)
+	})
 }
 
 func (b *bounded) List(ctx context.Context, folder string, recursive bool) ([]string, error) {

@@ -92,13 +92,15 @@ type Prober interface {
 	Probe(ctx context.Context, names []string) (manifest, object bool)
 }
 
-// doubt counts that an object cannot be read, if others can, and returns the error. All others are read now, so that the
-// tries of all that cannot be read are the same.
+// doubt counts that an object cannot be read, if others can, and returns the error. All others are read now, so that
+// the tries of all that cannot be read are the same.
 func (s *Store) doubt(ctx context.Context, o *object, cause error) error {
 	stored := s.Last().state.Load().objects()
 	if stored[o.Name] == nil {
-		return cause
+		return cause // no committed generation names it
 	}
+
+	// Read all that is stored besides.
 	t := try{}
 	unread := map[*object]error{o: cause}
 	var read []string
@@ -115,9 +117,13 @@ func (s *Store) doubt(ctx context.Context, o *object, cause error) error {
 		}
 	}
 	t.manifest, t.read = s.probe(ctx, read)
+
+	// A storage that fails as a whole, or for now, says nothing of its objects.
 	if !t.isAlone() {
 		return cause
 	}
+
+	// Each that could not be read has had a try.
 	err := cause
 	now := s.Now()
 	for other, cause := range unread {

@@ -63,6 +63,7 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 	if err != nil {
 		return nil, g.dropDamaged(ctx, err)
 	}
+	// Their hash says that the data are those that were written, not that they are records.
 	records, err = decodeChunk(data, c.Count)
 	if err != nil {
 		err = g.store.lose(ctx, c.Object, data, err)
@@ -78,7 +79,7 @@ func (g *Generation) dropDamaged(ctx context.Context, err error) error {
 		return err
 	}
 	for _, o := range g.state.Load().objects() {
-		_, _ = g.store.fetch(ctx, o)
+		_, _ = g.store.fetch(ctx, o) // which marks what is damaged
 	}
 	m := g.state.Load().sound()
 	g.state.Store(&m)
@@ -106,15 +107,19 @@ func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
 // Find returns the record of a path; nil: there is none. Errors are as of [Generation.Load].
 func (g *Generation) Find(ctx context.Context, path string) (*Record, error) {
 	chunks := g.Chunks()
-	after, isFirst := slices.BinarySearchFunc(chunks, path, func(c Chunk, path string) int { return strings.Compare(c.First, path) })
+	at, isFirst := slices.BinarySearchFunc(chunks, path, func(c Chunk, path string) int {
+		return strings.Compare(c.First, path)
+	})
 	if !isFirst {
-		after--
+		at-- // it is in the range of the chunk before
 	}
-	records, err := g.Load(ctx, max(after, 0))
+	records, err := g.Load(ctx, max(at, 0))
 	if err != nil {
 		return nil, err
 	}
-	i, isThere := slices.BinarySearchFunc(records, path, func(r Record, path string) int { return strings.Compare(r.Path, path) })
+	i, isThere := slices.BinarySearchFunc(records, path, func(r Record, path string) int {
+		return strings.Compare(r.Path, path)
+	})
 	if !isThere {
 		return nil, nil
 	}
@@ -136,9 +141,9 @@ func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocum
 	return g.store.generation(m)
 }
 
-// Adopt returns a generation of another Store as an uncommitted one of this Store, without what is damaged: for a site that
-// began with the other because this storage could not be read yet, or has nothing. The error is the other storage's or
-// ctx's.
+// Adopt returns a generation of another Store as an uncommitted one of this Store, without what is damaged: for a site
+// that began with the other because this storage could not be read yet, or has nothing. The error is the other
+// storage's or ctx's.
 func (s *Store) Adopt(ctx context.Context, g *Generation) (*Generation, error) {
 	m := g.state.Load().sound()
 	var objects []**object
@@ -150,6 +155,8 @@ func (s *Store) Adopt(ctx context.Context, g *Generation) (*Generation, error) {
 	for i := range m.Documents {
 		objects = append(objects, &m.Documents[i].Object)
 	}
+	// The objects of this Store begin as ones that are not written yet. Those of the other one stay as they are: g may
+	// be served meanwhile.
 	for _, o := range objects {
 		data, err := g.store.read(ctx, *o)
 		if errors.Is(err, ErrDamaged) {

@@ -2,9 +2,10 @@ package store
 
 import "math/bits"
 
-// Linkers estimates how many pages link to one, in 8 bytes: a HyperLogLog (Flajolet et al., 2007) of 16 registers of 4 bits, with
-// an error of a fourth. A page that is added again changes nothing, so it does not matter how often pages are fetched, nor in which
-// order. It has all that ever linked to the page: links that are gone are not forgotten. The zero value: none.
+// Linkers estimates how many pages link to one, in 8 bytes: a HyperLogLog (Flajolet et al., 2007) of 16 registers of 4
+// bits, with an error of a fourth. A page that is added again changes nothing, so it does not matter how often pages
+// are fetched, nor in which order. It has all that ever linked to the page: links that are gone are not forgotten. The
+// zero value: none.
 type Linkers uint64
 
 const (
@@ -14,6 +15,7 @@ const (
 
 // With returns the estimate with one more page, by the hash of its path.
 func (l Linkers) With(page uint64) Linkers {
+	// The lowest bits choose the register, and the rest says how rare the page is: one in 2^rank has that rank.
 	shift := page % registers * 4
 	rank := min(uint64(bits.TrailingZeros64(page/registers))+1, maxRank)
 	if uint64(l)>>shift&maxRank >= rank {
@@ -31,7 +33,8 @@ func (l Linkers) Merge(o Linkers) Linkers {
 	return merged
 }
 
-// fewest are estimates by how many registers are not used: 16·ln(16/n), rounded. Below 2.5 times their number, that is nearer.
+// fewest are estimates by how many registers are not used: 16·ln(16/n), rounded. Below 2.5 times their number, that is
+// nearer.
 var fewest = [registers + 1]uint64{0, 44, 33, 27, 22, 19, 16, 13, 11, 9, 8, 6, 5, 3, 2, 1, 0}
 
 // Count returns the number of pages, roughly. It computes with integers, so that it is the same on all machines.
@@ -52,5 +55,6 @@ func (l Linkers) Count() uint64 {
 	return count
 }
 
-// Magnitude is 0 for no pages, 1 for one, 2 for two or three, 3 for four to seven and so on: it changes rarely as pages are added.
+// Magnitude is 0 for no pages, 1 for one, 2 for two or three, 3 for four to seven and so on: it changes rarely as pages
+// are added.
 func (l Linkers) Magnitude() uint8 { return uint8(bits.Len64(l.Count())) }

@@ -29,7 +29,7 @@ type manifest struct {
 type Chunk struct {
 	First  string  `json:"first"`
 	Count  int     `json:"count"`
-	Digest uint64  `json:"digest,string"`    // of the candidates in its range; 0: not known
+	Digest uint64  `json:"digest,string"`    // of the candidates in its range; 0: there are none, or it is not known
 	Due    int64   `json:"due"`              // when its first page is due, in Unix seconds
 	Object *object `json:"object,omitempty"` // has the records: equal Names, equal records; nil: there are none
 
@@ -41,7 +41,9 @@ type Load struct {
 	Upstream int   `json:"upstream,omitempty"` // pages of upstreams that were fetched
 	Hubs     int   `json:"hubs,omitempty"`     // fetches of hubs among them a day
 	Urgent   int64 `json:"urgent,omitempty"`   // when the first page is due by confirmation or failure; 0: none is
-	Followed int64 `json:"followed,omitempty"` // when the links were followed of the page for which that is longest ago; 0: none has links
+
+	// Followed is when the links were followed of the page for which that is longest ago; 0: none has links.
+	Followed int64 `json:"followed,omitempty"`
 }
 
 // add adds a record.
@@ -51,9 +53,7 @@ func (l *Load) add(rec *Record) {
 	}
 	if rec.Flags&Proxied != 0 {
 		l.Upstream++
-	}
-	if rec.Flags&Proxied != 0 && rec.Cause == ByHub && rec.Due > rec.Fetched {
-		l.Hubs += int(daySeconds / (rec.Due - rec.Fetched))
+		l.Hubs += hubFetches(rec)
 	}
 	if rec.Cause == ByConfirmation || rec.Cause == ByFailure {
 		l.Urgent = earliest(l.Urgent, rec.Due)
@@ -62,6 +62,15 @@ func (l *Load) add(rec *Record) {
 	if hasLinks {
 		l.Followed = earliest(l.Followed, rec.FollowedAt())
 	}
+}
+
+// hubFetches returns how often a page of an upstream is fetched a day because it is a hub. Hubs of the site itself take
+// nothing of what known pages of upstreams may take.
+func hubFetches(rec *Record) int {
+	if rec.Cause != ByHub || rec.Due <= rec.Fetched {
+		return 0
+	}
+	return int(daySeconds / (rec.Due - rec.Fetched))
 }
 
 // earliest returns the earlier of two times of which 0 is none.
@@ -167,13 +176,20 @@ func decodeManifest(data []byte) (m manifest, err error) {
 
 func (m manifest) isValid() bool {
 	isObject := func(o *object) bool { return o != nil && namePattern.MatchString(o.Name) }
+	if m.Version != version || len(m.Chunks) == 0 {
+		return false
+	}
+	// The hash only says that somebody wrote the manifest as it is: its names become keys of the storage.
 	last := ""
 	for i, c := range m.Chunks {
-		if (i > 0) != (c.First > last) || c.Count < 0 || (c.Count > 0 || c.Object != nil) && !isObject(c.Object) {
+		isInOrder := (i > 0) == (c.First > last) // the first begins with ""
+		isEmpty := c.Count == 0 && c.Object == nil
+		hasRecords := c.Count >= 0 && isObject(c.Object)
+		if !isInOrder || !isEmpty && !hasRecords {
 			return false
 		}
 		last = c.First
 	}
 	isBad := func(d StoredDocument) bool { return !isObject(d.Object) }
-	return m.Version == version && len(m.Chunks) > 0 && !slices.ContainsFunc(m.Documents, isBad)
+	return !slices.ContainsFunc(m.Documents, isBad)
 }

@@ -58,9 +58,9 @@ type Record struct {
 	ETag     string `cbor:"19,keyasint,omitempty"`
 	Modified int64  `cbor:"20,keyasint,omitempty"`
 
-	// First is the batch in which the page's text was first read, Changed that in which it was last found changed,
-	// and Before the time of the fetch before that, or when the file was last seen unchanged. A batch is named by the time of its start. Streak counts the
-	// fetches in a row that found a change.
+	// First is the batch in which the page's text was first read, Changed that in which it was last found changed, and
+	// Before the time of the fetch before that, or when the file was last seen unchanged. A batch is named by the time
+	// of its start. Streak counts the fetches in a row that found a change.
 	First   int64 `cbor:"21,keyasint,omitempty"`
 	Changed int64 `cbor:"22,keyasint,omitempty"`
 	Before  int64 `cbor:"23,keyasint,omitempty"`
@@ -109,9 +109,9 @@ type Record struct {
 	// FoundBy is by what the page was due when its text was last found changed.
 	FoundBy Cause `cbor:"42,keyasint,omitempty"`
 
-	// Blocks is the sum of the hashes of the blocks of text that count for the page's date: see [htmlmeta.Meta]; 0: it is
-	// not known. Difference is how it differs from the sum by which the page was last dated, or is still to be dated since.
-	// Whoever has other blocks count gives both other numbers: else all pages would have changed.
+	// Blocks is the sum of the hashes of the blocks of text that count for the page's date: see [htmlmeta.Meta]; 0: it
+	// is not known. Difference is how it differs from the sum by which the page was last dated, or is still to be dated
+	// since. Whoever has other blocks count gives both other numbers: else all pages would have changed.
 	Blocks     uint64 `cbor:"44,keyasint,omitempty"`
 	Difference uint64 `cbor:"45,keyasint,omitempty"`
 
@@ -121,17 +121,18 @@ type Record struct {
 	// Steadiness says what is known of how steady Text and Declared are.
 	Steadiness Steadiness `cbor:"40,keyasint,omitempty"`
 
-	// Description is what the page declares as its own, and Markdown its version in Markdown: a path on the site, or else
-	// an absolute URL. Like Title, they are kept only if a document shows them. The select stage drops Descriptions of large
-	// sites that are beyond a bound.
+	// Description is what the page declares as its own, and Markdown its version in Markdown: a path on the site, or
+	// else an absolute URL. Like Title, they are kept only if a document shows them. The select stage drops
+	// Descriptions of large sites that are beyond a bound.
 	Description string `cbor:"46,keyasint,omitempty"`
 	Markdown    string `cbor:"47,keyasint,omitempty"`
 
-	// Article is what the page declares as an article that was published, which is never changed; of the front page, at least
-	// its language. It is kept only if there is a news sitemap; nil: the page is none.
+	// Article is what the page declares as an article that was published, which is never changed; of the front page, at
+	// least its language. It is kept only if there is a news sitemap; nil: the page is none.
 	Article *Article `cbor:"48,keyasint,omitempty"`
 
-	// Linkers are the pages that link to this one. They are counted only if a document shows the most linked pages first.
+	// Linkers are the pages that link to this one. They are counted only if a document shows the most linked pages
+	// first.
 	Linkers Linkers `cbor:"49,keyasint,omitempty"`
 }
 
@@ -210,8 +211,12 @@ func LinkedEvery(expire int64) int64 { return min(7*daySeconds, expire/4) }
 // IsLinked reports whether links to the page count still at a time, in Unix seconds: one was seen in the last expire
 // seconds, or not every page that may have one was looked at since. See [Load] for followed.
 func (r *Record) IsLinked(now, expire, followed int64) bool {
+	if now-r.Linked <= expire {
+		return true
+	}
+	// A crawl of a large site by a slow rate may not have come to all pages in that time.
 	isUnseen := followed != 0 && r.Linked+LinkedEvery(expire) >= followed
-	return now-r.Linked <= expire || isUnseen
+	return isUnseen
 }
 
 // FollowedAt is when all links of the page were last followed, in Unix seconds; 0: never.
@@ -226,8 +231,8 @@ func (r *Record) Batch() int64 { return cmp.Or(r.Changed, r.First) }
 // AwaitsDate reports whether the date of the present text is still to be decided.
 func (r *Record) AwaitsDate() bool { return r.Batch() != r.Selected.Dated }
 
-// Article is what a news sitemap says of a page: see [htmlmeta.Meta]. Few pages are articles, and all records in memory have
-// room for what is in a [Record] itself.
+// Article is what a news sitemap says of a page: see [htmlmeta.Meta]. Few pages are articles, and all records in memory
+// have room for what is in a [Record] itself.
 type Article struct {
 	Published    int64  `cbor:"1,keyasint,omitempty"`
 	PublishedDay bool   `cbor:"2,keyasint,omitempty"` // only the day of Published is known
@@ -286,28 +291,45 @@ const (
 // Their options are constant: there are no errors.
 var (
 	encoding, _ = cbor.EncOptions{}.UserBufferEncMode()
-	decoding, _ = cbor.DecOptions{MaxArrayElements: maxChunkRecords, MaxNestedLevels: 4,
-		UTF8: cbor.UTF8DecodeInvalid}.DecMode() // an ETag may be anything
-	compressor, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
-		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
-	decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxDecoded))
+	decoding, _ = cbor.DecOptions{
+		MaxArrayElements: maxChunkRecords,
+		MaxNestedLevels:  4,
+		UTF8:             cbor.UTF8DecodeInvalid, // an ETag may be anything
+	}.DecMode()
+
+	compressor, _ = zstd.NewWriter(nil,
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(2),
+		zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(1<<20),
+		zstd.WithEncoderCRC(false), // objects are named by their hash
+	)
+	decompressor, _ = zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(2),
+		zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxDecoded),
+	)
 )
 
 // encodeChunk returns a chunk: zstd-compressed CBOR, an array of n records, which are encoded already.
 func encodeChunk(n int, records []byte) []byte {
+	// The head of an array with a length of 16 bits (RFC 8949, section 3.1): so no other copy of the records is needed.
 	raw := append([]byte{0x99, byte(n >> 8), byte(n)}, records...)
-	return bytes.Clone(compressor.EncodeAll(raw, nil))
+	return bytes.Clone(compressor.EncodeAll(raw, nil)) // which is of the size that is needed
 }
 
-// decodeChunk undoes encodeChunk. What it returns with an error is of no use.
+// decodeChunk undoes encodeChunk.
 func decodeChunk(data []byte, n int) (records []Record, err error) {
 	raw, err := decompressor.DecodeAll(data, nil)
-	if err == nil {
-		err = decoding.Unmarshal(raw, &records)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && len(records) != n {
-		err = fmt.Errorf("%d records instead of %d", len(records), n)
+	err = decoding.Unmarshal(raw, &records)
+	if err != nil {
+		return nil, err
 	}
-	return records, err
+	if len(records) != n {
+		return nil, fmt.Errorf("%d records instead of %d", len(records), n)
+	}
+	return records, nil
 }

@@ -76,6 +76,7 @@ func (s *Store) exclusively(ctx context.Context, run func() error) error {
 	}
 	defer s.lock.Release()
 	err := run()
+	// Whoever's context has ended is told so, whatever the storage made of it.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -60,6 +60,7 @@ func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	// Without a manifest, the site begins anew: its chunks alone do not say which of them belong together.
 	m, malformed := decodeManifest(data)
 	if err == nil && malformed != nil {
 		_ = s.lose(ctx, &object{Name: manifestName}, data, malformed)
@@ -86,6 +87,8 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 	if err != nil {
 		return err
 	}
+
+	// Write what the last generation does not have. Nothing refers to it yet.
 	for name, o := range m.objects() {
 		if last[name] != nil {
 			continue
@@ -99,11 +102,15 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 			return err
 		}
 	}
+
+	// The manifest makes all of it the last generation, at once.
 	err = s.write(ctx, manifestName, encoded)
 	if err != nil {
 		return err
 	}
 	s.last.Store(g)
+
+	// From here on, the objects are read from the storage.
 	for _, o := range m.objects() {
 		o.fresh.Store(nil)
 	}
@@ -117,6 +124,7 @@ func (s *Store) clean(ctx context.Context) {
 	if err != nil || len(keys) == 0 { // a storage that others use, too, lists nothing
 		return
 	}
+	// What is stored is asked, not remembered: the write of a manifest that failed may have been done.
 	data, err := s.load(ctx, manifestName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return
@@ -126,8 +134,11 @@ func (s *Store) clean(ctx context.Context) {
 	maps.Copy(keep, s.Last().state.Load().objects())
 	for _, key := range keys {
 		name := folder + path.Base(key)
+		if name == manifestName || name == damagedName || keep[name] != nil {
+			continue
+		}
 		// What hung when it was read may hang when it is deleted, and hold up all that is written later.
-		if name == manifestName || name == damagedName || keep[name] != nil || s.Doubts.isGivenUp(name) {
+		if s.Doubts.isGivenUp(name) {
 			continue
 		}
 		err := s.write(ctx, name, nil)
@@ -155,15 +166,19 @@ func (s *Store) fetch(ctx context.Context, o *object) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", o.Name, ErrDamaged)
 	}
 	data, err := s.load(ctx, o.Name)
-	switch {
-	case err == nil && folder+Hash(data) == o.Name:
+	if err == nil {
+		if folder+Hash(data) != o.Name {
+			return nil, s.lose(ctx, o, data, errors.New("content does not match the name"))
+		}
 		s.Doubts.forget(o.Name)
 		return data, nil
-	case err == nil:
-		err = errors.New("content does not match the name")
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	case s.Last().state.Load().objects()[o.Name] == nil:
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // the storage may fail for now: see doubt
+	}
+	// An object that no committed generation names was deleted by a later commit.
+	isNamed := s.Last().state.Load().objects()[o.Name] != nil
+	if !isNamed {
 		return nil, fmt.Errorf("%s: %w", o.Name, ErrSuperseded)
 	}
 	return nil, s.lose(ctx, o, data, err)
@@ -171,7 +186,7 @@ func (s *Store) fetch(ctx context.Context, o *object) ([]byte, error) {
 
 // lose reports an object as damaged, once, and sets its data aside, if there is some. The error matches ErrDamaged.
 func (s *Store) lose(ctx context.Context, o *object, data []byte, cause error) error {
-	wasKnown := o.damaged.Swap(true)
+	wasKnown := o.damaged.Swap(true) // generations share the object
 	if !wasKnown && s.Damaged != nil {
 		s.Damaged(path.Join(s.Prefix, o.Name), cause)
 	}

@@ -9,24 +9,25 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// cut says where records are cut into chunks. Paths decide, so that a page that comes or goes changes one chunk: one of at
-// least min records ends before a path whose hash is below below. That makes four times min on average.
+// cut says where records are cut into chunks. Paths decide, so that a page that comes or goes changes one chunk: one of
+// at least min records ends before a path whose hash is below below. That makes four times min on average.
 type cut struct {
 	min   int
 	below uint64
 }
 
-// cutOf returns how a site of so many records is cut. A change of one page writes a chunk, and a manifest with a line for
-// each chunk: of 200,000 pages, 80 KB and 45 KB. Chunks of a larger site are larger, as the manifest has more of them. A
-// site that grows is cut anew where it changes.
+// cutOf returns how a site of so many records is cut. A change of one page writes a chunk, and a manifest with a line
+// for each chunk: of 200,000 pages, 80 KB and 45 KB. Chunks of a larger site are larger, as the manifest has more of
+// them. A site that grows is cut anew where it changes.
 func cutOf(records int) cut {
 	least := 1 << 10
-	switch {
-	case records <= 1<<18:
-		least = 1 << 8
-	case records <= 1<<20:
+	if records <= 1<<20 {
 		least = 1 << 9
 	}
+	if records <= 1<<18 {
+		least = 1 << 8
+	}
+	// After the first records, a chunk goes on for three times as many on average.
 	return cut{least, math.MaxUint64 / uint64(3*least)}
 }
 
@@ -53,13 +54,14 @@ type Writer struct {
 func (g *Generation) Writer() *Writer {
 	w := &Writer{base: g, size: g.Len(), next: *g.state.Load()}
 	w.next.Chunks = nil
-	w.next.lost = false
+	w.next.lost = false // whoever writes has seen that chunks are empty
 	return w
 }
 
 // SetSettings sets two digests of the caller's. By default, they are those of the generation before.
 func (w *Writer) SetSettings(settings, routes uint64) {
-	w.next.Settings, w.next.Routes = settings, routes
+	w.next.Settings = settings
+	w.next.Routes = routes
 }
 
 // Keep takes over chunk i of the generation before.
@@ -76,19 +78,27 @@ func (w *Writer) Keep(i int) {
 // digest returns the digest of the candidates from path first up to next, where "" is the end of the range; those
 // of adjacent parts must add up, with wraparound. due returns when the first of a chunk's records is due. A nil
 // function always returns 0.
-func (w *Writer) Put(first string, records []Record, digest func(first, next string) uint64, due func([]Record) int64) {
+func (w *Writer) Put(
+	first string,
+	records []Record,
+	digest func(first, next string) uint64,
+	due func([]Record) int64,
+) {
 	w.startRange(first)
 	w.at = -1
 	w.due = due
 	if digest == nil {
 		digest = func(string, string) uint64 { return 0 }
 	}
-	if w.open == nil || len(records) > 0 && w.isFull(records[0].Path) {
+	// Adjacent Puts share a chunk: pieces in which candidates came must not decide where chunks end.
+	isNext := len(records) > 0 && w.isFull(records[0].Path)
+	if w.open == nil || isNext {
 		w.startChunk(first)
 	}
 	for i := range records {
 		r := &records[i]
-		if r.Path < w.last || i > 0 && r.Path == w.last {
+		isTwice := i > 0 && r.Path == w.last // the first may be that with which the range begins
+		if r.Path < w.last || isTwice {
 			w.fail(r.Path)
 		}
 		if i > 0 && w.isFull(r.Path) {
@@ -120,11 +130,18 @@ func (w *Writer) Generation() (*Generation, error) {
 
 // startRange checks that a range can begin at first: after what was put, or where what was kept ends.
 func (w *Writer) startRange(first string) {
-	chunks := w.base.Chunks()
-	if w.at < 0 && first <= w.last || w.at >= 0 && (w.at == len(chunks) || first != chunks[w.at].First) {
+	if !w.canStart(first) {
 		w.fail(first)
 	}
 	w.last = first
+}
+
+func (w *Writer) canStart(first string) bool {
+	if w.at < 0 {
+		return first > w.last
+	}
+	chunks := w.base.Chunks()
+	return w.at < len(chunks) && first == chunks[w.at].First
 }
 
 func (w *Writer) fail(path string) { w.err = cmp.Or(w.err, fmt.Errorf("%w: at %q", ErrOrder, path)) }
@@ -132,8 +149,11 @@ func (w *Writer) fail(path string) { w.err = cmp.Or(w.err, fmt.Errorf("%w: at %q
 // isFull reports whether the open chunk ends before path.
 func (w *Writer) isFull(path string) bool {
 	n := len(w.records)
+	if n >= maxChunkRecords || w.raw.Len() >= maxChunkBytes {
+		return true
+	}
 	cut := cutOf(w.size)
-	return n >= maxChunkRecords || w.raw.Len() >= maxChunkBytes || n >= cut.min && xxhash.Sum64String(path) < cut.below
+	return n >= cut.min && xxhash.Sum64String(path) < cut.below
 }
 
 func (w *Writer) startChunk(first string) {
@@ -148,7 +168,7 @@ func (w *Writer) flush() {
 		return
 	}
 	n := len(w.records)
-	if n > 0 {
+	if n > 0 { // an empty range has a chunk, but no object
 		w.open.Count = n
 		w.open.Object = newObject(encodeChunk(n, w.raw.Bytes()))
 	}
