@@ -7,9 +7,9 @@ const (
 	maxGivingUp = 1 << 12 // pages that are to be dropped
 )
 
-// Census counts the pages that were never fetched by group, and says which of them are given up when there is no room for
-// others: some of the largest group, as long as it is larger than those of the others. The zero value has counted none. It
-// is not safe for concurrent use.
+// Census counts the pages that were never fetched by group, and says which of them are given up when there is no room
+// for others: some of the largest group, as long as it is larger than those of the others. The zero value has counted
+// none. It is not safe for concurrent use.
 type Census struct {
 	root     tally
 	byKey    map[uint64]*tally
@@ -29,10 +29,12 @@ type tally struct {
 // Add counts a page.
 func (c *Census) Add(path string) { c.find(path).add(1) }
 
-// Remove no longer counts a page, as it was fetched. It reports whether the page had been given up, and stays after all.
+// Remove no longer counts a page, as it was fetched. It reports whether the page had been given up, and stays after
+// all.
 func (c *Census) Remove(path string) (stays bool) {
 	t := c.find(path)
 	t.add(-1)
+	// Which pages of a group are given up is not decided before they are dropped: it may be any of them.
 	if t.pages >= 0 || t.givingUp == 0 {
 		return false
 	}
@@ -44,6 +46,7 @@ func (c *Census) Remove(path string) (stays bool) {
 
 // MakeRoom gives up a page for another one, which is not counted yet; false: that is itself of the largest group.
 func (c *Census) MakeRoom(path string) bool {
+	// In the outermost group where it can, a large trap gives way, and not a folder beside the page.
 	var apart *tally // the outermost group of the page that is not the largest of its siblings
 	for t := c.find(path); t.parent != nil; t = t.parent {
 		if t.index != 0 {
@@ -54,6 +57,8 @@ func (c *Census) MakeRoom(path string) bool {
 		return false
 	}
 	largest := apart.parent.children[0]
+	// With the page, its group must still be the smaller one. Otherwise two groups would give way to each other for
+	// ever.
 	return largest.pages > apart.pages+1 && c.giveUp(largest)
 }
 
@@ -66,7 +71,7 @@ func (c *Census) giveUp(t *tally) bool {
 		return false
 	}
 	for len(t.children) > 0 {
-		t = t.children[0]
+		t = t.children[0] // the largest
 	}
 	t.add(-1)
 	t.givingUp++

@@ -1,19 +1,19 @@
 // Package frontier decides which of a site's pages that were never fetched come first, and which of them are given up
 // when there is no room for all.
 //
-// Sites have traps: filters that combine, a calendar without end, copies of all pages below each session. By distance from
-// the front page, a crawl hardly leaves them, as there are more pages of a trap the farther away it gets: in the model of
-// a shop in the tests, 300 products on 15 pages of a list take 350 fetches, and thousands beside a trap. So folders and
-// other groups of pages take turns, and distance decides only within a group. What is a group decides more: as long as
-// each folder was one, beside a folder's own pages, 50 folders of filters had 50 turns for one of the list's next page, and
-// a new session always came first. With the groups in [kind], all products come within 350 to 700 fetches, so within
-// twice the time; each further trap takes another share. Categories that cannot be told from the values of a filter, by
-// name or by place, have only the share of such a value.
+// Sites have traps: filters that combine, a calendar without end, copies of all pages below each session. By distance
+// from the front page, a crawl hardly leaves them, as there are more pages of a trap the farther away it gets: in the
+// model of a shop in the tests, 300 products on 15 pages of a list take 350 fetches, and thousands beside a trap. So
+// folders and other groups of pages take turns, and distance decides only within a group. What is a group decides more:
+// as long as each folder was one, beside a folder's own pages, 50 folders of filters had 50 turns for one of the list's
+// next page, and a new session always came first. With the groups in [kind], all products come within 350 to 700
+// fetches, so within twice the time; each further trap takes another share. Categories that cannot be told from the
+// values of a filter, by name or by place, have only the share of such a value.
 //
-// Filters in a query are often in the folder of the list, which takes turns with the folder of the products. With one view
-// of the list for each product, and a soft 404 to request for every other view, it was 2.4 times the time. So a view by
-// several filters costs its folders as many turns as it costs among the queries: now it is 1.7 times. A query with one
-// parameter costs one turn, as any other page: it may be a product.
+// Filters in a query are often in the folder of the list, which takes turns with the folder of the products. With one
+// view of the list for each product, and a soft 404 to request for every other view, it was 2.4 times the time. So a
+// view by several filters costs its folders as many turns as it costs among the queries: now it is 1.7 times. A query
+// with one parameter costs one turn, as any other page: it may be a product.
 package frontier
 
 import (
@@ -27,14 +27,14 @@ const (
 	maxHeld  = 16      // pages that a Pass holds, for each one that it returns
 )
 
-// Turns remembers from one [Pass] to the next which groups have had their turns. The zero value knows of none. When it is
-// full, all is forgotten: then all groups begin anew, side by side. It is not safe for concurrent use.
+// Turns remembers from one [Pass] to the next which groups have had their turns. The zero value knows of none. When it
+// is full, all is forgotten: then all groups begin anew, side by side. It is not safe for concurrent use.
 type Turns struct{ groups map[uint64]turns }
 
 // turns are those of a group, in the order of start-time fair queueing.
 type turns struct {
-	// taken are the turns that the group has had, by their cost. One that comes late begins with those that its siblings
-	// have had: it gets its share from then on, and nothing for the time before.
+	// taken are the turns that the group has had, by their cost. One that comes late begins with those that its
+	// siblings have had: it gets its share from then on, and nothing for the time before.
 	taken uint64
 
 	// begun are those that children which come late begin with.
@@ -62,7 +62,7 @@ func (t *Turns) Pass(n int) *Pass { return &Pass{turns: t, n: max(n, 1)} }
 // that of the paths.
 func (p *Pass) Add(path string, depth uint8) {
 	if len(p.pages) == maxHeld*p.n {
-		// What does not come first now will not either when there are more.
+		// What does not come first now will not either when there are more, so a trap without end takes no memory.
 		kept := make([]page, 0, maxHeld*p.n)
 		order := newOrder(p.turns, p.pages)
 		for range p.n {
@@ -114,9 +114,9 @@ type node struct {
 	pages    []page  // in none of the children; those of an innermost group are a heap, once it has had a turn
 	hadTurn  bool
 
-	// debt is how many turns its pages have cost beyond one for each. It is paid when the pass ends: within a pass, each turn
-	// of a group costs the same, whatever page it is for. Else a page that is added may take the place of one that costs more;
-	// then those behind it come earlier, and Add may have dropped some of them.
+	// debt is how many turns its pages have cost beyond one for each. It is paid when the pass ends: within a pass,
+	// each turn of a group costs the same, whatever page it is for. Else a page that is added may take the place of one
+	// that costs more; then those behind it come earlier, and Add may have dropped some of them.
 	debt uint64
 }
 
@@ -166,12 +166,16 @@ func (o *order) takeFrom(n *node) (p page, turns uint64) {
 	}
 	child := n.children[0]
 	p, turns = o.takeFrom(child)
+
+	// Of the turns that the page costs, one is paid now: see node.debt.
 	n.begun = child.taken
 	child.taken += child.cost
 	child.debt += (turns - 1) * child.cost
 	if child.kind == hasParameters {
-		turns = child.cost
+		turns = child.cost // to the groups around it, whatever it costs among the queries
 	}
+
+	// The child's place among its siblings is another one now, or it has no pages left.
 	if len(child.pages)+len(child.children) > 0 {
 		sink(n.children, 0, (*node).compare)
 	} else {
@@ -216,7 +220,7 @@ func (o *order) open(n *node) {
 
 func (o *order) newChild(parent *node, g group) *node {
 	n := &node{group: g, turns: o.turns.groups[g.key]}
-	n.taken = max(n.taken, parent.begun)
+	n.taken = max(n.taken, parent.begun) // a new group does not catch up: a trap makes new ones all the time
 	parent.children = append(parent.children, n)
 	return n
 }

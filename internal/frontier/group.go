@@ -33,8 +33,8 @@ const (
 	inShape
 
 	// They have a query, and are its front page without. They take turns by the number of parameters, each of which
-	// halves the share, and then by the names of the parameters. A page costs the folder, and all groups that the folder
-	// is in, as many turns as it costs the group of its number of parameters.
+	// halves the share, and then by the names of the parameters. A page costs the folder, and all groups that the
+	// folder is in, as many turns as it costs the group of its number of parameters.
 	hasQuery
 	hasParameters
 	hasNames
@@ -85,24 +85,28 @@ func belowRoot(path string) string { return strings.TrimPrefix(path, "/") }
 
 // of returns a child of a group, by what tells it from the others.
 func (g group) of(k kind, name, cost uint64) group {
+	// Names may be small numbers: their bits are spread over the whole key.
 	key := g.key*0x9e3779b97f4a7c15 + name
 	key ^= key >> 32
 	key *= 0xd6e8feb86659fd93
 	return group{kind: k, folders: g.folders, key: key, cost: cost}
 }
 
-// kindOf returns in which group of a folder a page is, by the rest of its path. isLast: the folder has no groups for its
-// folders.
+// kindOf returns in which group of a folder a page is, by the rest of its path. isLast: the folder has no groups for
+// its folders.
 func kindOf(rest string, isLast bool) kind {
 	path, _, asks := strings.Cut(rest, "?")
-	if asks && (isLast || path == "") {
-		return hasQuery
-	}
 	_, below, isBelow := strings.Cut(path, "/")
-	if !asks && (isLast || !isBelow) {
+	if asks {
+		if isLast || path == "" {
+			return hasQuery
+		}
+		return inFolders // in that of the page itself: /shop/list?page=2 is in /shop/list
+	}
+	if isLast || !isBelow {
 		return isPage
 	}
-	if !asks && isNumber(strings.TrimSuffix(below, "/")) {
+	if isNumber(strings.TrimSuffix(below, "/")) {
 		return isNumbered
 	}
 	return inFolders
@@ -127,12 +131,12 @@ func hashNames(rest string) (sum uint64) {
 	return sum
 }
 
-// shapeOf returns what names have in common that a program makes: the word before a separator, as in color-red and ~ann,
-// or digits before any separator: 2031, 5f2b9c81. Any other name is its own shape.
+// shapeOf returns what names have in common that a program makes: the word before a separator, as in color-red and
+// ~ann, or digits before any separator: 2031, 5f2b9c81. Any other name is its own shape.
 func shapeOf(name string) string {
 	for i := range len(name) {
 		c := name[i]
-		isLetter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+		isLetter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 // as is any byte of UTF-8 beyond ASCII
 		if isLetter {
 			continue
 		}
