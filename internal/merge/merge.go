@@ -133,23 +133,23 @@ func (s *Stream) next(ctx context.Context) (bool, error) {
 	if err := s.ctx.Err(); err != nil {
 		return false, err
 	}
-	first := -1 // the earliest of the inputs whose page comes first: its hints win
-	for i, q := range s.queues {
-		if len(q.held) == 0 && !q.done {
-			if err := s.refill(ctx, q); err != nil {
-				return false, err
-			}
+	// Only once the next page of each input is known, it is known which of them comes first.
+	for _, q := range s.queues {
+		if len(q.held) > 0 || q.done {
+			continue
 		}
-		if len(q.held) > 0 && (first < 0 || q.held[0].Path < s.queues[first].held[0].Path) {
-			first = i
+		if err := s.refill(ctx, q); err != nil {
+			return false, err
 		}
 	}
+	first := s.first()
 	if first < 0 {
 		return false, nil
 	}
 	q := s.queues[first]
 	s.page = q.held[0]
 	q.held = q.held[1:]
+	// No input before the first one has the page: it would be the first.
 	for _, q := range s.queues[first:] {
 		for len(q.held) > 0 && q.held[0].Path == s.page.Path {
 			s.page.Merge(q.held[0])
@@ -157,6 +157,20 @@ func (s *Stream) next(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// first returns the earliest of the inputs whose page comes first: its hints win. -1: all inputs have ended.
+func (s *Stream) first() int {
+	first := -1
+	for i, q := range s.queues {
+		if len(q.held) == 0 {
+			continue
+		}
+		if first < 0 || q.held[0].Path < s.queues[first].held[0].Path {
+			first = i
+		}
+	}
+	return first
 }
 
 // refill waits until q has pages, or its input has ended or timed out. It takes less than a batch only after a
@@ -215,6 +229,8 @@ func (s *Stream) Close() {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(time.Second): // an input may hang where nothing can cancel it, as on a network drive
+	case <-time.After(time.Second):
+		// An input may hang where nothing can cancel it, as on a network drive. Of those that end, none runs beside
+		// those of the configuration that follows.
 	}
 }

@@ -72,30 +72,52 @@ func (q *queue) put(p page.Page) error {
 }
 
 func (q *queue) add(p page.Page) error {
-	n := len(q.pages)
-	switch {
-	case q.ctx.Err() != nil:
+	if q.ctx.Err() != nil {
 		return context.Cause(q.ctx)
-	case q.stopping:
+	}
+	if q.stopping {
 		return errEnded
-	case p.Path == "":
+	}
+	if p.Path == "" {
 		return ErrNoPath
-	case !q.Sorted && n == q.max:
-		q.over++
-	case !q.Sorted:
-		p.Path = strings.Clone(p.Path) // it may be part of a far larger string, such as a line of a log
-		q.pages = append(q.pages, p)
-	case n > 0 && p.Path == q.pages[n-1].Path:
-		q.pages[n-1].Merge(p)
-	case n > 0 && p.Path < q.pages[n-1].Path:
-		return fmt.Errorf("%w: '%s' after '%s'", ErrOrder, p.Path, q.pages[n-1].Path)
-	default:
-		q.pages = append(q.pages, p)
-		if n == batchLen { // a batch, and the last page, which stays
-			signal(q.ready)
-		}
+	}
+	if !q.Sorted {
+		q.hold(p)
+		q.count++
+		return nil
+	}
+	err := q.append(p)
+	if err != nil {
+		return err
 	}
 	q.count++
+	return nil
+}
+
+// hold adds a page of an unsorted input, of which nothing is taken before its end.
+func (q *queue) hold(p page.Page) {
+	if len(q.pages) == q.max {
+		q.over++
+		return
+	}
+	p.Path = strings.Clone(p.Path) // it may be part of a far larger string, such as a line of a log
+	q.pages = append(q.pages, p)
+}
+
+// append adds a page of a sorted input.
+func (q *queue) append(p page.Page) error {
+	n := len(q.pages)
+	if n > 0 && p.Path == q.pages[n-1].Path {
+		q.pages[n-1].Merge(p)
+		return nil
+	}
+	if n > 0 && p.Path < q.pages[n-1].Path {
+		return fmt.Errorf("%w: '%s' after '%s'", ErrOrder, p.Path, q.pages[n-1].Path)
+	}
+	q.pages = append(q.pages, p)
+	if n == batchLen { // a batch, and the last page, which stays
+		signal(q.ready)
+	}
 	return nil
 }
 
@@ -109,8 +131,10 @@ func (q *queue) end(err error) {
 	q.stopping = true
 	pages := q.pages // which nobody else changes from here on
 	q.mu.Unlock()
-	if !q.Sorted && q.ctx.Err() == nil && !slices.IsSortedFunc(pages, page.Compare) {
-		slices.SortStableFunc(pages, page.Compare) // not under the lock: the stream obeys its context meanwhile
+	// Not under the lock: the stream obeys its context meanwhile.
+	isWanted := !q.Sorted && q.ctx.Err() == nil
+	if isWanted && !slices.IsSortedFunc(pages, page.Compare) {
+		slices.SortStableFunc(pages, page.Compare)
 	}
 	q.mu.Lock()
 	q.ended = true
@@ -136,8 +160,12 @@ func (q *queue) take(least int) bool {
 		q.failed = q.err
 		return true
 	}
+	// end looks at the pages without the lock, and hands over all that is left: what was taken meanwhile came twice.
+	if q.stopping {
+		return false
+	}
 	last := len(q.pages) - 1
-	if !q.Sorted || last < least || q.stopping { // in which case end hands over all that is left
+	if !q.Sorted || last < least {
 		return false
 	}
 	// The input goes on in the buffer of the batch before, beginning with the page that stays.
