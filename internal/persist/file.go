@@ -101,6 +101,7 @@ func (f *File) call(ctx context.Context, function func(context.Context) error) e
 		return ctx.Err()
 	}
 	defer f.turn.Release()
+	// A write that has begun is given time to end.
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() {

@@ -15,8 +15,8 @@ import (
 // maxNeighbors is how many other sites are found: a state folder has one for each name that was ever configured.
 const maxNeighbors = 20_000
 
-// IsBare reports whether the site has no records, neither in its storage, which is open, nor in memory. Where processes share
-// the site, it never is: see [Shared] for what they inherit.
+// IsBare reports whether the site has no records, neither in its storage, which is open, nor in memory. Where processes
+// share the site, it never is: see [Shared] for what they inherit.
 func (r *Records) IsBare() bool {
 	return r.store != nil && r.shared == nil && r.Generation.Len() == 0
 }

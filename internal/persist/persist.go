@@ -25,9 +25,15 @@ const (
 // Shared is a storage where other processes commit generations of the site, too.
 type Shared interface {
 	store.Storage
-	Newer() bool                                     // there is another generation than that which was adopted or committed
-	Adopt(ctx context.Context, isDamaged bool)       // what was loaded; if some is damaged, it is to be committed anew
-	Inherited(ctx context.Context) *store.Generation // with which the site begins if there is nothing; nil: with nothing
+
+	// Newer reports whether there is another generation than that which was adopted or committed.
+	Newer() bool
+
+	// Adopt adopts what was loaded; if some of it is damaged, it is to be committed anew.
+	Adopt(ctx context.Context, isDamaged bool)
+
+	// Inherited returns what the site begins with if there is nothing; nil: with nothing.
+	Inherited(ctx context.Context) *store.Generation
 
 	// Begin begins a refresh, and returns the time for all dates.
 	Begin() time.Time
@@ -95,19 +101,22 @@ func (s *Site) Acquire(ctx context.Context) (*Records, error) {
 		waiting, cancel := context.WithTimeout(ctx, leasePatience)
 		taken := r.lease.Take(waiting)
 		cancel()
-		if taken && s.current.Load() == r {
+		isCurrent := s.current.Load() == r // else they were replaced meanwhile
+		if taken && isCurrent {
 			r.now = s.Now
 			return r, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if taken { // they were replaced meanwhile
+		if taken {
 			continue
 		}
+		// The holder keeps what it has, but its commits are canceled. What is known of the storage's objects stays
+		// known.
 		next := newRecords(r.storage, r.prefix)
 		next.doubts = r.doubts
-		if s.current.CompareAndSwap(r, next) {
+		if s.current.CompareAndSwap(r, next) { // of several who wait, one replaces them
 			r.cancel()
 		}
 	}
@@ -187,8 +196,14 @@ func (r *Records) Begin(now time.Time) time.Time {
 // IsShared reports whether other processes serve what is committed.
 func (r *Records) IsShared() bool { return r.shared != nil }
 
-// Share commits a snapshot for other processes, as [Records.Write] does. isServed reports whether this one may serve it.
-func (r *Records) Share(ctx context.Context, snapshot *publish.Snapshot, meta any, c Commit) (isServed bool, err error) {
+// Share commits a snapshot for other processes, as [Records.Write] does. isServed reports whether this one may serve
+// it.
+func (r *Records) Share(
+	ctx context.Context,
+	snapshot *publish.Snapshot,
+	meta any,
+	c Commit,
+) (isServed bool, err error) {
 	c.IsSame = c.IsSame && !r.Unsaved
 	return r.shared.Commit(ctx, c, func() error { return r.Write(snapshot, meta) })
 }
@@ -199,18 +214,29 @@ type kept struct {
 	Meta     any             `json:"meta"`
 }
 
-// Open opens the storage, unless it is open: it decodes the meta of the last [Records.Write] into meta, and returns
-// the snapshot that was published then; nil: none. Documents that previous has, which may be nil, are not loaded again.
-// If it fails, the site goes on in memory, and nothing is written until a later Open has succeeded. With an error that
-// matches [store.ErrDamaged] it has succeeded, without what is damaged; damaged is called for each such object. A storage
-// that is [Shared] is opened again once another process has committed; if that fails, all stays as it was.
-func (r *Records) Open(ctx context.Context, meta any, previous *publish.Snapshot, damaged func(key string, err error)) (*publish.Snapshot, error) {
-	if r.store != nil && (r.shared == nil || !r.shared.Newer()) {
+// Open opens the storage, unless it is open: it decodes the meta of the last [Records.Write] into meta, and returns the
+// snapshot that was published then; nil: none. Documents that previous has, which may be nil, are not loaded again. If
+// it fails, the site goes on in memory, and nothing is written until a later Open has succeeded. With an error that
+// matches [store.ErrDamaged] it has succeeded, without what is damaged; damaged is called for each such object. A
+// storage that is [Shared] is opened again once another process has committed; if that fails, all stays as it was.
+func (r *Records) Open(
+	ctx context.Context,
+	meta any,
+	previous *publish.Snapshot,
+	damaged func(key string, err error),
+) (*publish.Snapshot, error) {
+	isOutdated := r.shared != nil && r.shared.Newer()
+	if r.store != nil && !isOutdated {
 		return nil, nil
 	}
 	opening, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	opened, err := store.Open(opening, r.storage, store.Options{Prefix: r.prefix, Damaged: damaged, Now: r.now, Doubts: r.doubts})
+	opened, err := store.Open(opening, r.storage, store.Options{
+		Prefix:  r.prefix,
+		Damaged: damaged,
+		Now:     r.now,
+		Doubts:  r.doubts,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", r.prefix, err)
 	}
@@ -228,9 +254,11 @@ func (r *Records) Open(ctx context.Context, meta any, previous *publish.Snapshot
 	}
 	snapshot, err := published(reading, last, meta, previous)
 	isDamaged := errors.Is(err, store.ErrDamaged)
-	if err != nil && !isDamaged { // the rest cannot be read either: better nothing than half of it
-		return nil, err
+	if err != nil && !isDamaged {
+		return nil, err // the rest cannot be read either: better nothing than half of it
 	}
+
+	// Nothing fails from here on.
 	r.store = opened
 	r.Generation = last
 	// What was inherited, or is left without what is damaged, is not in this storage yet.
@@ -248,9 +276,11 @@ func (r *Records) begin(ctx context.Context, opened *store.Store) (g *store.Gene
 	if r.shared != nil && len(last.Meta()) > 0 { // others have committed it
 		return last, false, nil
 	}
+	// What was learnt in memory while the storage could not be read may be little: it does not replace what is stored,
+	// with its dates, unless that is less than half.
 	var earlier *store.Generation
 	inMemory := r.Generation.Len()
-	if inMemory > 2*last.Len() { // else the storage knows more, if not the latest
+	if inMemory > 2*last.Len() {
 		earlier = r.Generation
 	}
 	if inMemory == 0 && r.shared != nil {
@@ -264,7 +294,12 @@ func (r *Records) begin(ctx context.Context, opened *store.Store) (g *store.Gene
 }
 
 // published returns the snapshot that was stored with a generation; nil: none.
-func published(ctx context.Context, g *store.Generation, meta any, previous *publish.Snapshot) (*publish.Snapshot, error) {
+func published(
+	ctx context.Context,
+	g *store.Generation,
+	meta any,
+	previous *publish.Snapshot,
+) (*publish.Snapshot, error) {
 	if len(g.Meta()) == 0 {
 		return nil, nil
 	}
@@ -306,6 +341,8 @@ func (r *Records) Commit() error {
 	r.Unsaved = true
 	waiting, cancel := context.WithTimeoutCause(r.ctx, r.patience, store.ErrHung)
 	defer cancel()
+	// With ten million pages, there may be 400 MB to write: a commit goes on for as long as that takes. One to a storage of
+	// others ends with the patience.
 	ctx := r.ctx
 	if r.shared != nil {
 		ctx = waiting
