@@ -5,7 +5,8 @@ import "slices"
 // Rank says for whom a turn is wanted. Where several ranks wait, each has its share of the turns.
 type Rank uint8
 
-// The ranks of sites. Visitors can make up any number of hosts, so what they named has a share that does not grow with it.
+// The ranks of sites. Visitors can make up any number of hosts, so what they named has a share that does not grow with
+// it.
 const (
 	Named Rank = iota // the configuration names the site
 	Known             // visitors named its host; it has listed pages, and was requested again since
@@ -13,8 +14,8 @@ const (
 	ranks
 )
 
-// weights are the shares of the ranks, where all of them wait: named sites have over half of the turns, and of hosts that
-// visitors named, those that are known have three times as many as fresh ones. None is shut out.
+// weights are the shares of the ranks, where all of them wait: named sites have over half of the turns, and of hosts
+// that visitors named, those that are known have three times as many as fresh ones. None is shut out.
 var weights = [ranks]float64{Named: 5, Known: 3, Fresh: 1}
 
 // Line is a line of those who wait for turns, by their ranks: stride scheduling. It is not safe for concurrent use.
@@ -59,14 +60,15 @@ func (l *Line[T]) Next(may func(Rank) bool) (next T, of Rank, ok bool) {
 	}
 	l.passed = l.passes[best]
 	l.passes[best] += 1 / weights[best]
+	// Turns for which there was no place are not saved up either: after requests of made-up hosts had hung, those that
+	// visitors named would have all turns for as long.
 	for of := range ranks {
-		// Nor are those saved up for which there was no place.
 		if len(l.waiting[of]) > 0 && !may(of) {
 			l.passes[of] = max(l.passes[of], l.passed)
 		}
 	}
 	next = l.waiting[best][0]
-	l.waiting[best] = slices.Delete(l.waiting[best], 0, 1)
+	l.waiting[best] = slices.Delete(l.waiting[best], 0, 1) // which clears what it frees
 	return next, best, true
 }
 

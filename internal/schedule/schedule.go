@@ -39,15 +39,16 @@ const lookEvery = time.Minute
 
 // Wait waits until a run is due; with onDemand, it waits first for Notify or Request. False: ctx has ended.
 //
-// A clock that is set forward makes it due within a minute. One that is set back does not put it off: it is due after as
-// long as it was when Wait first saw the plan, less the time that Wait has slept since.
+// A clock that is set forward makes it due within a minute. One that is set back does not put it off: it is due after
+// as long as it was when Wait first saw the plan, less the time that Wait has slept since.
 func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool) bool {
 	var seen time.Time         // the plan,
 	var left time.Duration     // and how long it was until then when the timer was set
 	var timer <-chan time.Time // nil: it is not set
-	var sleep time.Duration
+	var sleep time.Duration    // until it fires
 	wanted := !onDemand
 	for ctx.Err() == nil {
+		// There is another plan since the last look, perhaps: it counts from now.
 		due := s.Due()
 		byClock := due.Sub(now())
 		if !due.Equal(seen) {
@@ -55,6 +56,8 @@ func (s *Schedule) Wait(ctx context.Context, now func() time.Time, onDemand bool
 			left = byClock
 			timer = nil
 		}
+		// Go's times have no monotonic reading after 2157: where the clock was ahead of that, it alone would have a
+		// refresh wait for 130 years once it is right.
 		if wanted && min(left, byClock) <= 0 {
 			return true
 		}

@@ -33,7 +33,8 @@ func (t *Turns) Take(ctx context.Context, of Rank) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.line.Remove(of, granted) { // it was granted meanwhile
+	wasGranted := !t.line.Remove(of, granted) // meanwhile
+	if wasGranted {
 		t.giveBack(of)
 	}
 	return false
