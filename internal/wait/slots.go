@@ -10,8 +10,12 @@ func NewSlots(n int) Slots { return make(Slots, n) }
 
 // Take waits for a slot; false: ctx ended before.
 func (s Slots) Take(ctx context.Context) bool {
-	if s == nil || ctx.Err() != nil {
-		return ctx.Err() == nil
+	// Where there is a slot as well, select would choose either.
+	if ctx.Err() != nil {
+		return false
+	}
+	if s == nil {
+		return true
 	}
 	select {
 	case s <- struct{}{}:

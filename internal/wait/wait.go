@@ -67,13 +67,14 @@ func (w Workers) OrLeave(ctx context.Context, grace time.Duration, abandoned *at
 	select {
 	case w <- job:
 	default:
-		go job()
+		go job() // all are busy, perhaps with what was abandoned
 	}
 	select {
 	case <-done:
 		return true
 	case <-ctx.Done():
 	}
+	// A function that obeys its context is about to return.
 	if _, ok := Within(grace, done); ok {
 		return true
 	}
