@@ -86,6 +86,7 @@ func (s *alternateSets) add(base, path string, list []page.Alternate) {
 	for _, member := range s.scratch {
 		own.set += member // hashes, of which others have another sum
 	}
+	// All versions of a text mostly name the same pages, so one set does for all of them.
 	if s.sets[own.set] == nil {
 		s.sets[own.set] = slices.Clone(s.scratch)
 	}
@@ -142,8 +143,8 @@ func (s *Selection) alternatesOf(rec *store.Record) []page.Alternate {
 	return slices.DeleteFunc(slices.Clone(rec.Alternates), isLeftOut)
 }
 
-// whyLeftOut returns why an alternate of a listed page is left out; "": it is not. It goes by pairs, as search engines do:
-// two pages that both name each other are versions of one another, whatever else they name
+// whyLeftOut returns why an alternate of a listed page is left out; "": it is not. It goes by pairs, as search engines
+// do: two pages that both name each other are versions of one another, whatever else they name
 // (https://developers.google.com/search/docs/specialty/international/localized-versions).
 func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 	sets := &s.alternates
@@ -152,12 +153,14 @@ func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 	}
 	base := s.rules.Base
 	there, onSite := htmlmeta.PathOn(base, a.URL)
-	switch {
-	case !onSite && htmlmeta.HasHostOf(base, a.URL):
+	if !onSite && htmlmeta.HasHostOf(base, a.URL) {
 		return notBelow + base + asThisPage
-	case !onSite, !strings.HasPrefix(there, s.rules.Scope):
+	}
+	isInScope := onSite && strings.HasPrefix(there, s.rules.Scope)
+	if !isInScope {
 		return "" // what is listed there, another sitemap tells
-	case isDefault(a) && there == s.rules.Scope:
+	}
+	if isDefault(a) && there == s.rules.Scope {
 		return "" // it may choose a language by the visitor's, and then names no single page
 	}
 	if _, isCanonical := sets.of[hash(path)]; !isCanonical {
@@ -167,7 +170,9 @@ func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 	if !isCanonical || !sets.linksTo(other, hash(path)) {
 		return notMutual
 	}
-	if !isDefault(a) && other.language != 0 && other.language != languageOf(a) {
+	// The region may be another one.
+	saysOther := other.language != 0 && other.language != languageOf(a)
+	if saysOther && !isDefault(a) {
 		return otherLanguage
 	}
 	return ""
@@ -207,12 +212,13 @@ func (s *Selection) whyNotMutual(ctx context.Context, path string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case rec == nil:
+	if rec == nil {
 		return notNamed, nil
-	case st&isListed == 0:
+	}
+	if st&isListed == 0 {
 		return notListed + st.status().String(), nil
-	case s.rules.ownStatus(rec) == CanonicalOther:
+	}
+	if s.rules.ownStatus(rec) == CanonicalOther {
 		return notCanonical, nil
 	}
 	return notMutual, nil

@@ -8,9 +8,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// A burst is changes of files that follow each other without a gap of two minutes, or of two intervals if that is longer: a
-// few edits, or a deployment. Which of the two it is, and what its pages have in common, shows only once it is over, whichever
-// refreshes or processes have seen its parts. Until then, no date is decided by which a deployment could be taken for edits.
+// A burst is changes of files that follow each other without a gap of two minutes, or of two intervals if that is
+// longer: a few edits, or a deployment. Which of the two it is, and what its pages have in common, shows only once it
+// is over, whichever refreshes or processes have seen its parts. Until then, no date is decided by which a deployment
+// could be taken for edits.
 const (
 	longestWait = 60 * 60 // seconds of the date of a page for the end of a burst
 	remembered  = day     // for which pages that are dated already count for the rest of their burst
@@ -20,12 +21,12 @@ const (
 	shareOfShared  = 10 // if they are at least a tenth of the pages that have changed
 )
 
-// Quiet is for how many seconds nothing changes, at least, until a deployment is over; a few edits are over after a quarter of it.
-// Only tests that wait for dates set less.
+// Quiet is for how many seconds nothing changes, at least, until a deployment is over; a few edits are over after a
+// quarter of it. Only tests that wait for dates set less.
 var Quiet int64 = 2 * 60
 
-// Patient is whether dates wait for the end of a burst. Only tests that are about other things set it to false: a burst is then what
-// one scan has found.
+// Patient is whether dates wait for the end of a burst. Only tests that are about other things set it to false: a burst
+// is then what one scan has found.
 var Patient = true
 
 // burst is one burst. Times are Unix seconds.
@@ -40,10 +41,11 @@ type burst struct {
 	others int      // pages whose text has changed otherwise
 }
 
-// isDeployment reports whether a program has written the files, so that their times do not tell when their texts changed.
+// isDeployment reports whether a program has written the files, so that their times do not tell when their texts
+// changed.
 func (b *burst) isDeployment() bool {
 	if b.pages < fewestAlike {
-		return false
+		return false // so few say nothing about the site
 	}
 	return b.files >= fewestDeployed || 2*b.files > b.pages
 }
@@ -59,8 +61,8 @@ func (b *burst) end() int64 {
 	return b.to + Quiet/4
 }
 
-// decidesAt is when the date of a page is decided that waits since a time: when the burst is over, or after an hour. That is
-// rounded up to a minute, so that a deployment without an end has pages selected once a minute at most.
+// decidesAt is when the date of a page is decided that waits since a time: when the burst is over, or after an hour.
+// That is rounded up to a minute, so that a deployment without an end has pages selected once a minute at most.
 func (b *burst) decidesAt(since int64) int64 {
 	waited := (since + longestWait + 59) / 60 * 60
 	return min(b.end(), waited)
@@ -76,15 +78,17 @@ const (
 	ofRelease                    // a correction within a deployment, which has changed the time of the file
 )
 
-// textChange decides what a change comes from, by the time since which its date waits, by the difference between the texts and
-// by the time now. Without a difference, the text of before is back.
+// textChange decides what a change comes from, by the time since which its date waits, by the difference between the
+// texts and by the time now. Without a difference, the text of before is back.
 func (b *burst) textChange(since int64, difference uint64, now int64) textChange {
-	switch {
-	case now < b.decidesAt(since):
+	if now < b.decidesAt(since) {
 		return undecided
-	case difference == 0, slices.Contains(b.shared, difference), b.isTemplate():
+	}
+	isShared := difference == 0 || slices.Contains(b.shared, difference)
+	if isShared || b.isTemplate() {
 		return ofTemplate
-	case b.isDeployment():
+	}
+	if b.isDeployment() {
 		return ofRelease
 	}
 	return ofEdit
@@ -174,21 +178,29 @@ func (b *bursts) add(rec *store.Record) {
 	}
 	b.isKnownSite = true
 	b.activity.add(changed)
-	isPending := rec.AwaitsDate()
-	isRecent := rec.Changed > b.now-remembered
 	if rec.Streak < maxStreak { // that its text changes once more says nothing of the others
 		b.known++
+		b.addChange(rec, changed)
 	}
-	if rec.Changed != 0 && rec.Streak < maxStreak && (isPending || isRecent) {
-		at := changed
-		if !isPending {
-			at = rec.Changed // the file may have been written again since, with the same text
-		}
-		b.changes = append(b.changes, fileChange{min(at, math.MaxUint32), differenceOf(rec)})
-	}
-	if isPending && rec.Batch() != b.open || b.isNews(rec) {
+	isWaiting := rec.AwaitsDate() && rec.Batch() != b.open
+	if isWaiting || b.isNews(rec) {
 		b.waiting.add(changed)
 	}
+}
+
+// addChange adds the last change of a page's text, if that counts still.
+func (b *bursts) addChange(rec *store.Record, at int64) {
+	isPending := rec.AwaitsDate()
+	isRecent := rec.Changed > b.now-remembered
+	if rec.Changed == 0 || !isPending && !isRecent {
+		return
+	}
+	// The file may have been written again since, with the same text, by the next deployment: the change is not part of
+	// that.
+	if !isPending {
+		at = rec.Changed
+	}
+	b.changes = append(b.changes, fileChange{min(at, math.MaxUint32), differenceOf(rec)})
 }
 
 func unix32(at int64) uint32 { return uint32(min(max(at, 0), math.MaxUint32)) }
@@ -215,8 +227,9 @@ func (b *bursts) find() {
 	for chain := range b.activity.chains(b.gap) {
 		from := int64(chain[0])
 		to := int64(chain[len(chain)-1])
+		// The clock was set back: dates would wait until that time has come, for a year if it was wrong by one.
 		if from > b.now+longestWait {
-			break // the clock was set back, and it would take until then
+			break
 		}
 		waiting := b.waiting.within(from, to)
 		if len(waiting) == 0 {
@@ -285,14 +298,15 @@ func (b *bursts) isOpen(rec *store.Record) bool {
 	return burst != nil && b.now < burst.decidesAt(rec.Batch())
 }
 
-// declaresWhileOpen reports whether the date that a page declares may be that of a build under way. It waits until that is over,
-// unless the page itself has changed.
+// declaresWhileOpen reports whether the date that a page declares may be that of a build under way. It waits until that
+// is over, unless the page itself has changed.
 func (b *bursts) declaresWhileOpen(rec *store.Record) bool {
 	if !b.isNews(rec) {
 		return false
 	}
 	burst := b.of(rec)
-	if burst == nil || b.now >= burst.end() || declaredUntil(rec) < burst.from-burst.gap {
+	isOver := burst == nil || b.now >= burst.end()
+	if isOver || declaredUntil(rec) < burst.from-burst.gap {
 		return false
 	}
 	// Perhaps it has waited for so long that its burst has begun since.

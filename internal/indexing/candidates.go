@@ -42,23 +42,32 @@ type candidates struct {
 // add adds a page whose own status is Indexable or CanonicalOther.
 func (c *candidates) add(rec *store.Record, r *Options, own Status) {
 	path := hash(rec.Path)
-	t := when(r.isLinked(rec), linked) | when(r.needsLinks(rec), needsLinks) |
-		when(!r.isSeed(rec), expectsLinks) | when(isAlias(rec.Path), alias)
+	t := when(r.isLinked(rec), linked)
+	t |= when(r.needsLinks(rec), needsLinks)
+	t |= when(!r.isSeed(rec), expectsLinks)
+	t |= when(isAlias(rec.Path), alias)
 	if own == CanonicalOther {
-		t |= namesOther | when(compareSpellings(rec.Canonical, rec.Path) < 0, sortsLater)
-		canonical := hash(rec.Canonical)
-		c.canonicals[path] = canonical
-		if bare := page.Bare(rec.Canonical); bare != rec.Canonical {
-			c.bare[canonical] = hash(bare)
-		}
-		// What is not listed for want of a link must not have another page listed.
-		if t&(needsLinks|linked) != needsLinks || rec.Flags&store.Target != 0 {
-			c.targets[canonical] = false
-		}
+		t |= namesOther
+		t |= when(compareSpellings(rec.Canonical, rec.Path) < 0, sortsLater)
+		c.addCanonical(rec, path, t)
 	}
 	c.paths = append(c.paths, path)
 	c.keys = append(c.keys, duplicateKey(rec))
 	c.traits = append(c.traits, t)
+}
+
+// addCanonical adds the canonical of a page with such traits.
+func (c *candidates) addCanonical(rec *store.Record, path uint64, t traits) {
+	canonical := hash(rec.Canonical)
+	c.canonicals[path] = canonical
+	if bare := page.Bare(rec.Canonical); bare != rec.Canonical {
+		c.bare[canonical] = hash(bare)
+	}
+	// What is not listed for want of a link must not have another page listed.
+	lacksLink := t&(needsLinks|linked) == needsLinks
+	if !lacksLink || rec.Flags&store.Target != 0 {
+		c.targets[canonical] = false
+	}
 }
 
 func when(is bool, t traits) traits {
@@ -74,8 +83,8 @@ func compareSpellings(a, b string) int {
 	return cmp.Or(strings.Compare(page.Bare(a), page.Bare(b)), strings.Compare(a, b))
 }
 
-// respellCanonicals lets pages that name a canonical in an encoded spelling, in which it is no candidate, name it in the
-// bare one, in which files are listed.
+// respellCanonicals lets pages that name a canonical in an encoded spelling, in which it is no candidate, name it in
+// the bare one, in which files are listed.
 func (c *candidates) respellCanonicals() {
 	for _, path := range c.paths {
 		delete(c.bare, path) // as it is encoded, it is a candidate
@@ -117,7 +126,8 @@ func (c *candidates) resolveCanonicals() {
 		}
 	}
 	for i, path := range c.paths {
-		if t := c.traits[i]; t&namesOther != 0 && c.hasBetter(path, t&sortsLater != 0) {
+		t := c.traits[i]
+		if t&namesOther != 0 && c.hasBetter(path, t&sortsLater != 0) {
 			c.traits[i] |= givesWay
 		}
 	}
@@ -157,15 +167,20 @@ func (c *candidates) statusAt(i int, g groups, omitOrphans bool) (Status, state)
 	t := c.traits[i]
 	stays := g[c.keys[i]]
 	// Links to the other pages of the group are meant for the one that stays.
-	isLinked := t&linked != 0 || stays.path == c.paths[i] && stays.linked
-	switch {
-	case t&givesWay != 0:
+	isStaying := stays.path == c.paths[i]
+	isLinked := t&linked != 0 || isStaying && stays.linked
+	if t&givesWay != 0 {
 		return CanonicalOther, 0
-	case stays.path != c.paths[i] && stays.rank > rankUnlinked:
+	}
+	if !isStaying && stays.rank > rankUnlinked {
 		return Duplicate, 0
-	case isLinked || t&expectsLinks == 0:
+	}
+	if isLinked || t&expectsLinks == 0 {
 		return Indexable, 0
-	case t&target == 0 && (t&needsLinks != 0 || omitOrphans):
+	}
+	// Whoever names it as a canonical links to it, in a way.
+	isTarget := t&target != 0
+	if !isTarget && (t&needsLinks != 0 || omitOrphans) {
 		return NoLinks, 0
 	}
 	return Indexable, isOrphan

@@ -37,12 +37,15 @@ type dates struct {
 	since  int64  // the first batch of these
 
 	uploadTimes   [][2]uint32
-	deployedTimes [][2]uint32 // of the files of known pages, where many were written together; none unless a page is to be dated
 	declaredAlike bool
 	headersAlike  bool
 
-	// buildTimes are when programs wrote the lists, where nearly all of these' dates are alike. Single dates beside them are
-	// those of edits: an application may have got all of its other pages in one import.
+	// deployedTimes are those of the files of known pages, where many were written together; none unless a page is to
+	// be dated.
+	deployedTimes [][2]uint32
+
+	// buildTimes are when programs wrote the lists, where nearly all of these' dates are alike. Single dates beside
+	// them are those of edits: an application may have got all of its other pages in one import.
 	buildTimes [][2]uint32
 }
 
@@ -84,38 +87,31 @@ type allTimes struct {
 // timeOf returns when the page was modified: by the file, if it is served as it is, else by the
 // Last-Modified header. Zero: neither says, or the header is the time of the response itself.
 func timeOf(rec *store.Record) (at date, isFile bool) {
-	switch {
-	case rec.IsFile() && rec.ModTime != 0:
+	if rec.IsFile() && rec.ModTime != 0 {
 		return date{unix: rec.ModTime}, true
-	case rec.Modified < rec.Fetched/60*60-1:
-		return date{unix: rec.Modified}, false
 	}
-	return date{}, false
+	// A page that is made for each request has the time of the request, perhaps rounded to the minute.
+	isOfResponse := rec.Modified >= rec.Fetched/60*60-1
+	if isOfResponse {
+		return date{}, false
+	}
+	return date{unix: rec.Modified}, false
 }
 
 // add takes a record into account.
 func (d *dates) add(rec *store.Record) {
 	if rec.First == 0 {
-		return
+		return // it never had a text
 	}
-	if rec.IsFile() && (rec.Status == 200 || rec.Absent != 0) {
-		d.bursts.add(rec)
+	isPage := rec.Status == 200 && rec.Absent == 0
+	if rec.IsFile() && (isPage || rec.Absent != 0) {
+		d.bursts.add(rec) // what is gone is part of a deployment, too
 	}
-	if rec.Status != 200 || rec.Absent != 0 {
+	if !isPage {
 		return
 	}
 	at, isOfFile := timeOf(rec)
-	d.declared.add(rec.Declared)
-	d.lists.add(listDate(rec).unix)
-	if !isOfFile {
-		d.headers.add(at.unix)
-	}
-	if rec.Selected.Text == 0 {
-		d.undated.add(at.unix)
-		if isOfFile {
-			d.files.add(at.unix)
-		}
-	}
+	d.addTimes(rec, at, isOfFile)
 	if rec.Selected.Dated == 0 {
 		if rec.Batch() != d.rules.OpenBatch && at.unix != 0 {
 			d.fresh++
@@ -131,6 +127,22 @@ func (d *dates) add(rec *store.Record) {
 	}
 }
 
+// addTimes takes the dates of a page into account, given when it was modified.
+func (d *dates) addTimes(rec *store.Record, at date, isOfFile bool) {
+	d.declared.add(rec.Declared)
+	d.lists.add(listDate(rec).unix)
+	if !isOfFile {
+		d.headers.add(at.unix)
+	}
+	if rec.Selected.Text != 0 {
+		return
+	}
+	d.undated.add(at.unix)
+	if isOfFile {
+		d.files.add(at.unix)
+	}
+}
+
 // addKnown takes a page of an upstream into account that was dated before.
 func (d *dates) addKnown(rec *store.Record) {
 	d.fetched.add(rec.Fetched)
@@ -139,7 +151,13 @@ func (d *dates) addKnown(rec *store.Record) {
 	if rec.Changed != 0 && (isPending || isRecent) {
 		d.differences[differenceOf(rec)]++
 	}
-	if !isPending || rec.Batch() == d.rules.OpenBatch || rec.FoundBy.IsChosen() {
+	batch := rec.Batch()
+	if !isPending || batch == d.rules.OpenBatch {
+		return
+	}
+	// A page that visitors, hubs or an operator had fetched, and that has changed, is no sample of the others: three of
+	// three were taken for a change of the template once, of 127 pages.
+	if rec.FoundBy.IsChosen() {
 		return
 	}
 	if rec.FoundBy == store.ByList {
@@ -147,7 +165,7 @@ func (d *dates) addKnown(rec *store.Record) {
 		return
 	}
 	d.samples = append(d.samples, differenceOf(rec))
-	if batch := rec.Batch(); d.since == 0 || batch < d.since {
+	if d.since == 0 || batch < d.since {
 		d.since = batch
 	}
 }
@@ -157,9 +175,12 @@ func (d *dates) decide() {
 	d.bursts.find()
 	d.declaredAlike = d.declared.areOfBuilds()
 	d.headersAlike = len(d.headers.alike()) > 0
+	// Many generators write the time of the build at each page of their sitemap. A list that the operator names is
+	// believed.
 	if !d.rules.TrustLists && len(d.lists.alike()) > 0 {
 		d.buildTimes = d.lists.uploads(func(count int) bool { return count >= fewestAlike })
 	}
+	// Times are sorted only where a date depends on them.
 	if d.fresh > 0 {
 		d.uploadTimes = append(d.files.alike(), d.undated.alike()...)
 		d.uploadTimes = append(d.uploadTimes, d.undated.uploads(func(count int) bool {
@@ -173,7 +194,7 @@ func (d *dates) decide() {
 		})
 	}
 	d.decideRound()
-	d.allTimes = allTimes{}
+	d.allTimes = allTimes{} // for the garbage collector
 }
 
 // decideRound decides what the pages of upstreams have in common.
@@ -219,68 +240,98 @@ func (d *dates) of(rec *store.Record) store.Selected {
 
 // listed returns the date that is listed for a page, given that of its text.
 func (d *dates) listed(rec *store.Record, text date) date {
+	switch d.rules.Dates {
+	case Off:
+		return date{}
+	case ModTime:
+		if list := listDate(rec); list.unix != 0 {
+			return list
+		}
+		return date{unix: rec.ModTime}
+	}
+	return d.best(rec, text)
+}
+
+// best returns the date that tells most of a page: what it declares, what a list gives it, or when its text has
+// changed.
+func (d *dates) best(rec *store.Record, text date) date {
 	list := listDate(rec)
 	hasList := list.unix != 0 && !isIn(d.buildTimes, list.unix)
 	before := date{rec.Selected.LastMod, rec.Selected.Day} // 0 where the page was not listed
-	if d.rules.Dates == ModTime && list.unix == 0 {
-		return date{unix: rec.ModTime}
-	}
-	if d.rules.Dates == ModTime {
-		return list
-	}
-	if d.rules.Dates == Off {
-		return date{}
-	}
-	if rec.Steadiness.IsInDoubt() && rec.Selected.Listed && (!hasList || rec.Declared != 0) {
-		return before // until what has changed is confirmed
+
+	// What is in doubt keeps its date until another fetch has confirmed what has changed. A list's word needs no
+	// confirmation.
+	isInDoubt := rec.Steadiness.IsInDoubt() && rec.Selected.Listed
+	if isInDoubt && (!hasList || rec.Declared != 0) {
+		return before
 	}
 	declares := d.declarationOf(rec, text)
-	switch {
-	case declares == waits:
+	if declares == waits {
 		return before
-	case declares == counts:
+	}
+	if declares == counts {
 		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-	case hasList:
-		return list // the operator's word, or the application's, which needs no confirmation
-	case rec.Streak >= maxStreak, rec.Steadiness == store.Noisy:
+	}
+	if hasList {
+		return list // the operator's word, or the application's
+	}
+	if isUnsteady(rec) {
 		return date{}
-	case declares == ofBuild && before.unix != 0 && text.unix == rec.Selected.Text:
-		return before // such as the date that the page declared before the build
+	}
+	// Only the template has changed: the page keeps what it had, such as the date that it declared before the build.
+	isSameText := text.unix == rec.Selected.Text
+	if declares == ofBuild && before.unix != 0 && isSameText {
+		return before
 	}
 	return text
+}
+
+// isUnsteady reports whether the text of a page is another one at each fetch, so that it says nothing about when the
+// page has changed.
+func isUnsteady(rec *store.Record) bool {
+	return rec.Streak >= maxStreak || rec.Steadiness == store.Noisy
 }
 
 // declaration is what the date that a page declares is worth.
 type declaration uint8
 
 const (
-	ignored declaration = iota // there is none, or it is another one at each fetch, or those of nearly all pages are a build's
-	waits                      // for the end of a burst, as what has changed besides does, or as it may be that of a build
-	ofBuild                    // which has changed the template
+	// ignored: there is none, or it is another one at each fetch, or those of nearly all pages are a build's.
+	ignored declaration = iota
+
+	// waits for the end of a burst, as what has changed besides does, or as it may be that of a build.
+	waits
+
+	// ofBuild: it is that of a build which has changed the template.
+	ofBuild
+
 	counts
 )
 
 // declarationOf decides what the date is worth that a page declares, given the date of its text.
 func (d *dates) declarationOf(rec *store.Record, text date) declaration {
-	isUnsteady := rec.Steadiness.IsInDoubt() || rec.Flags&store.DeclaredMoves != 0
-	if rec.Declared == 0 || d.declaredAlike || isUnsteady {
+	isMoving := rec.Steadiness.IsInDoubt() || rec.Flags&store.DeclaredMoves != 0
+	if rec.Declared == 0 || d.declaredAlike || isMoving {
 		return ignored
 	}
 	if !rec.IsFile() {
-		return counts
+		return counts // no build has written it
 	}
 	hasChanged := rec.Selected.Dated != 0 && rec.AwaitsDate()
-	switch {
-	case hasChanged && d.bursts.isOpen(rec), d.bursts.declaresWhileOpen(rec):
+	if hasChanged && d.bursts.isOpen(rec) {
 		return waits
-	case d.declaresBuild(rec, text):
+	}
+	if d.bursts.declaresWhileOpen(rec) {
+		return waits
+	}
+	if d.declaresBuild(rec, text) {
 		return ofBuild
 	}
 	return counts
 }
 
-// declaresBuild reports whether the date that the page of a file declares is that of a build, which has changed the template: it is
-// as new as the last change of the page, by which the date of its text has not moved.
+// declaresBuild reports whether the date that the page of a file declares is that of a build, which has changed the
+// template: it is as new as the last change of the page, by which the date of its text has not moved.
 func (d *dates) declaresBuild(rec *store.Record, text date) bool {
 	if rec.Changed == 0 {
 		return false
@@ -293,11 +344,11 @@ func (d *dates) declaresBuild(rec *store.Record, text date) bool {
 
 // listDate returns the date that a list gives a page; zero: none does.
 func listDate(rec *store.Record) date {
-	isDay := rec.Flags&store.ModDay != 0
-	switch {
-	case rec.Flags&store.Named == 0:
+	if rec.Flags&store.Named == 0 {
 		return date{}
-	case rec.Version != 0: // then ModTime is the file's
+	}
+	isDay := rec.Flags&store.ModDay != 0
+	if rec.Version != 0 { // then ModTime is the file's
 		return date{rec.ListDate, isDay}
 	}
 	return date{rec.ModTime, isDay}
@@ -309,8 +360,10 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 	batch := rec.Batch()
 	dated := rec.Selected.Dated
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
+	isDecided := batch == 0 || batch == dated
+	isOpen := batch == d.rules.OpenBatch           // whether it is a deployment shows only over all of it
 	isPage := rec.Status == 200 && rec.Absent == 0 // else the others tell nothing of it
-	if !isPage || batch == 0 || batch == dated || batch == d.rules.OpenBatch {
+	if isDecided || isOpen || !isPage {
 		return before, dated
 	}
 	isNew := dated == 0
@@ -349,8 +402,8 @@ func (d *dates) ofNewFile(rec *store.Record) (date, int64) {
 	return at, rec.Batch()
 }
 
-// textChangeOf returns what the last change of a page's text comes from. What others found says nothing of a page of an upstream
-// that was fetched because it may have changed, save where they have found the same.
+// textChangeOf returns what the last change of a page's text comes from. What others found says nothing of a page of an
+// upstream that was fetched because it may have changed, save where they have found the same.
 func (d *dates) textChangeOf(rec *store.Record) textChange {
 	if rec.IsFile() {
 		return d.bursts.textChangeOf(rec)
@@ -369,8 +422,8 @@ func (d *dates) isTemplates(rec *store.Record) bool {
 	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.textChangeOf(rec) == ofTemplate
 }
 
-// isChosen reports whether a page was fetched because it may have changed: also where a list told so, unless that has new dates for
-// all pages at each build.
+// isChosen reports whether a page was fetched because it may have changed: also where a list told so, unless that has
+// new dates for all pages at each build.
 func (d *dates) isChosen(rec *store.Record) bool {
 	isTold := rec.FoundBy == store.ByList && !isIn(d.buildTimes, listDate(rec).unix)
 	return isTold || rec.FoundBy.IsChosen()
@@ -378,7 +431,8 @@ func (d *dates) isChosen(rec *store.Record) bool {
 
 func (d *dates) atFirstSight(rec *store.Record) date {
 	at, isFile := timeOf(rec)
-	if isIn(d.uploadTimes, at.unix) || !isFile && d.headersAlike {
+	isOfUpload := isIn(d.uploadTimes, at.unix) || !isFile && d.headersAlike
+	if isOfUpload {
 		return date{}
 	}
 	if d.isMoved(rec, rec.First) {
@@ -387,8 +441,8 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 	return at
 }
 
-// isMoved reports whether the file of a page was written by a deployment that was over when the page, or a change of it, was found: it
-// was moved or copied since, and its time says nothing of when it changed.
+// isMoved reports whether the file of a page was written by a deployment that was over when the page, or a change of
+// it, was found: it was moved or copied since, and its time says nothing of when it changed.
 func (d *dates) isMoved(rec *store.Record, found int64) bool {
 	return rec.IsFile() && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
 		isOver := int64(r[1])+max(d.bursts.gap, Quiet) < found
@@ -396,21 +450,26 @@ func (d *dates) isMoved(rec *store.Record, found int64) bool {
 	})
 }
 
-// ofChange returns when the text of a page has changed: by the time of its file, if that can be told from it, or of its response.
+// ofChange returns when the text of a page has changed: by the time of its file, if that can be told from it, or of its
+// response.
 func (d *dates) ofChange(rec *store.Record, byFile bool) date {
 	at, isFile := timeOf(rec)
 	before := rec.Selected.Text
 	if isFile && byFile && at.unix > before {
 		return at
 	}
-	if !isFile && !d.headersAlike && at.unix > max(before, rec.Before) { // else it was there before the change
+	isAfter := at.unix > max(before, rec.Before) // else the header had that time before the change
+	if !isFile && !d.headersAlike && isAfter {
 		return at
 	}
-	// Below 0, the clock was set back, and neither time says when the text changed. A page that is fetched once a day comes
-	// somewhat later in its turn, and again to confirm the change.
+	// Below 0, the clock was set back, and neither time says when the text changed.
 	elapsed := rec.Fetched - rec.Before
-	if elapsed >= 0 && elapsed < day+day/4 {
+	if elapsed >= 0 && isFoundSoon(elapsed) {
 		return date{rec.Fetched, true}
 	}
 	return date{}
 }
+
+// isFoundSoon reports whether so many seconds between two fetches say on which day a text has changed, to within one. A
+// page that is fetched once a day comes somewhat later in its turn, and again to confirm the change.
+func isFoundSoon(elapsed int64) bool { return elapsed < day+day/4 }

@@ -7,17 +7,17 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// The feed shows the descriptions of the 500 pages that changed last, and llms.txt those of the 500 that are linked most. Which
-// pages those are changes all the time, and a description is read only when its page is fetched. So more of them are kept: of a
-// small site all, and of a large one so many that a page takes 24 bytes of storage for them on average, as prose of this length
-// is compressed to half its size.
+// The feed shows the descriptions of the 500 pages that changed last, and llms.txt those of the 500 that are linked
+// most. Which pages those are changes all the time, and a description is read only when its page is fetched. So more of
+// them are kept: of a small site all, and of a large one so many that a page takes 24 bytes of storage for them on
+// average, as prose of this length is compressed to half its size.
 const (
 	descriptionsOfPage = 40      // bytes for each page of a site
 	descriptionsOfSite = 150_000 // further bytes, as many as 1,000 descriptions have
 )
 
-// trimDescriptions drops descriptions that the records of a chunk have beyond their part of a site with so many records. Those of
-// the pages that changed last and that are linked most are kept. It reports whether any was dropped.
+// trimDescriptions drops descriptions that the records of a chunk have beyond their part of a site with so many
+// records. Those of the pages that changed last and that are linked most are kept. It reports whether any was dropped.
 //
 // A description that is dropped returns with the next full fetch of its page.
 func trimDescriptions(records []store.Record, site int) bool {
@@ -34,6 +34,7 @@ func trimDescriptions(records []store.Record, site int) bool {
 	if total <= budget {
 		return false
 	}
+	// Both documents take turns, so that neither has all of its pages described and the other one none.
 	linked := slices.Clone(latest)
 	slices.SortStableFunc(latest, compareLatest)
 	slices.SortStableFunc(linked, compareLinked)
@@ -54,8 +55,8 @@ func trimDescriptions(records []store.Record, site int) bool {
 	return true
 }
 
-// compareLatest orders records as the feed does, or will once the dates of those that have changed are decided. Pages without a
-// date are not in it, nor are those that are not listed.
+// compareLatest orders records as the feed does, or will once the dates of those that have changed are decided. Pages
+// without a date are not in it, nor are those that are not listed.
 func compareLatest(a, b *store.Record) int {
 	return cmp.Or(compareListed(a, b), cmp.Compare(latestChange(b), latestChange(a)))
 }
@@ -69,14 +70,18 @@ func latestChange(rec *store.Record) int64 {
 
 // compareLinked orders records as llms.txt does, those of listed pages first.
 func compareLinked(a, b *store.Record) int {
-	return cmp.Or(compareListed(a, b), cmp.Compare(b.Linkers.Magnitude(), a.Linkers.Magnitude()), cmp.Compare(a.Depth, b.Depth))
+	return cmp.Or(
+		compareListed(a, b),
+		cmp.Compare(b.Linkers.Magnitude(), a.Linkers.Magnitude()),
+		cmp.Compare(a.Depth, b.Depth),
+	)
 }
 
 func compareListed(a, b *store.Record) int {
-	switch {
-	case a.Selected.Listed == b.Selected.Listed:
+	if a.Selected.Listed == b.Selected.Listed {
 		return 0
-	case a.Selected.Listed:
+	}
+	if a.Selected.Listed {
 		return -1
 	}
 	return 1

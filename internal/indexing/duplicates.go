@@ -30,12 +30,15 @@ const (
 )
 
 func (t traits) rank() rank {
-	switch {
-	case t&target != 0:
+	if t&target != 0 {
 		return rankCanonical
-	case t&(needsLinks|linked) == needsLinks:
+	}
+	lacksLink := t&(needsLinks|linked) == needsLinks
+	if lacksLink {
 		return rankUnlinked
-	case t&(linked|alias) == linked:
+	}
+	isLinkedAsSuch := t&(linked|alias) == linked
+	if isLinkedAsSuch {
 		return rankLinked
 	}
 	return rankAny
@@ -43,6 +46,7 @@ func (t traits) rank() rank {
 
 // group finds the groups of candidates.
 func (c *candidates) group() groups {
+	// Few keys occur twice: a map of these alone takes little memory.
 	keys := slices.Clone(c.keys)
 	slices.Sort(keys)
 	g := make(groups)

@@ -35,22 +35,21 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 	if err != nil || rec == nil {
 		return x, err
 	}
-	x = Explanation{Record: rec, Status: st.status(), Listed: st&isListed != 0, Selected: s.selected(rec, st)}
+	x = Explanation{
+		Record:   rec,
+		Status:   st.status(),
+		Listed:   st&isListed != 0,
+		Selected: s.selected(rec, st),
+	}
 	switch x.Status {
 	case CanonicalForeign, CanonicalOther:
 		x.Other = rec.Canonical
 	case Redirect, Refresh:
 		x.Other = rec.Target
 	case Duplicate:
-		original := s.groups[duplicateKey(rec)].path
-		for other, err := range g.Records(ctx) {
-			if err != nil {
-				return x, err
-			}
-			if hash(other.Path) == original {
-				x.Other = other.Path
-				break
-			}
+		x.Other, err = s.original(ctx, rec)
+		if err != nil {
+			return x, err
 		}
 	}
 	x.Undated = s.dates.whyUndated(rec)
@@ -58,6 +57,21 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 		x.Alternates, err = s.alternatesLeftOut(ctx, rec)
 	}
 	return x, err
+}
+
+// original returns the path of the page that stays of a duplicate's group; "": it is not found any more. Selections
+// hold hashes of paths only, so all records are read.
+func (s *Selection) original(ctx context.Context, duplicate *store.Record) (string, error) {
+	path := s.groups[duplicateKey(duplicate)].path
+	for other, err := range s.generation.Records(ctx) {
+		if err != nil {
+			return "", err
+		}
+		if hash(other.Path) == path {
+			return other.Path, nil
+		}
+	}
+	return "", nil
 }
 
 // find returns the record of a path and its state; nil: there is none.

@@ -64,9 +64,10 @@ func ofResponse(status uint16) Status {
 // ofContent is the status of a page that returned 200.
 func (r *Options) ofContent(rec *store.Record) Status {
 	flags := rec.Flags
+	isHTML := flags&store.HTML != 0
 	isNamed := flags&(store.Named|store.Seed|store.Target) != 0
 	switch {
-	case flags&store.HTML == 0 && (!isNamed || expectsHTML(rec.Path)):
+	case !isHTML && (!isNamed || expectsHTML(rec.Path)):
 		return NotHTML
 	case flags&store.Unreadable != 0:
 		return Unreadable
@@ -76,15 +77,22 @@ func (r *Options) ofContent(rec *store.Record) Status {
 		return NoIndexTag
 	case flags&store.NoIndex != 0:
 		return NoIndex
-	case flags&store.HTML != 0 && flags&store.Document == 0:
+	case isHTML && flags&store.Document == 0:
 		return NoDocument
 	case flags&store.SoftNotFound != 0 && rec.Path != r.Scope:
 		return SoftNotFound
 	case rec.Failing != 0 && !rec.Selected.Listed:
 		return ServerError // only a listed page keeps its place while it fails
-	case r.IgnoreCanonicals || rec.Canonical == "":
+	}
+	return r.ofCanonical(rec.Canonical)
+}
+
+// ofCanonical is the status of an indexable page by its canonical; "": it is its own.
+func (r *Options) ofCanonical(canonical string) Status {
+	if r.IgnoreCanonicals || canonical == "" {
 		return Indexable
-	case rec.Canonical[0] != '/':
+	}
+	if canonical[0] != '/' {
 		return CanonicalForeign
 	}
 	return CanonicalOther
@@ -114,14 +122,16 @@ func (r *Options) isSeed(rec *store.Record) bool {
 // needsLinks reports whether the page is listed only while a page links to it: only links or visitors name it, or a
 // segment of its path begins with "_", as those of parts do, and no pattern of the operator's names that.
 func (r *Options) needsLinks(rec *store.Record) bool {
-	path, _, _ := strings.Cut(rec.Path, "?")
-	switch {
-	case r.isSeed(rec), isFromList(rec):
+	if r.isSeed(rec) || isFromList(rec) {
 		return false
-	case rec.Flags&store.Named != 0:
-		return strings.Contains(path, "/_") && (r.Included == nil || !r.Included(path))
 	}
-	return rec.Flags&store.Visited == 0 || r.Unlinked == nil || !r.Unlinked(rec.Path)
+	if rec.Flags&store.Named != 0 {
+		path, _, _ := strings.Cut(rec.Path, "?")
+		isPart := strings.Contains(path, "/_")
+		return isPart && (r.Included == nil || !r.Included(path))
+	}
+	isVisited := rec.Flags&store.Visited != 0
+	return !isVisited || r.Unlinked == nil || !r.Unlinked(rec.Path)
 }
 
 // LinksCount reports whether the links of a page that returns 200 and is indexable make others listed: the page is
@@ -133,7 +143,10 @@ func (r *Options) LinksCount(rec *store.Record) bool {
 
 // isLinked reports whether a listed page linked to the page recently.
 func (r *Options) isLinked(rec *store.Record) bool {
-	return rec.Linked != 0 && (r.Expire <= 0 || rec.IsLinked(r.Now.Unix(), int64(r.Expire.Seconds()), r.Followed))
+	if rec.Linked == 0 {
+		return false
+	}
+	return r.Expire <= 0 || rec.IsLinked(r.Now.Unix(), int64(r.Expire.Seconds()), r.Followed)
 }
 
 // pageOf is the page as its sources name it, but for the date.

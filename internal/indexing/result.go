@@ -57,8 +57,8 @@ type Change struct {
 	Path    string
 	LastMod int64
 
-	// Own says that the page itself is another one than when it was last listed, by its text or by the date that counts.
-	// Else another of its dates counts, as where the settings have changed, or it was found the same.
+	// Own says that the page itself is another one than when it was last listed, by its text or by the date that
+	// counts. Else another of its dates counts, as where the settings have changed, or it was found the same.
 	Own bool
 
 	// Gone says that the removed page returns an error or leads elsewhere, that it asks not to be indexed, or that no
@@ -70,45 +70,62 @@ type Change struct {
 func (s *Selection) Result() Result { return s.result }
 
 // add counts a record: rec has the previous selection, st and selected are the new one.
+// add counts a record: rec has the previous selection, st and selected are the new one.
 func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTemplate bool) {
-	status := st.status()
-	was := rec.Selected
-	if isImage(rec) && !was.Listed {
+	if isImage(rec) && !rec.Selected.Listed {
 		return // it is recorded for the pages that show it, and nobody expects it to be listed
 	}
-	switch {
-	case st&isListed == 0:
+	r.addStatus(rec, st)
+	r.addChange(rec, st.status(), selected, isTemplate)
+}
+
+// addStatus counts a record by its status.
+func (r *Result) addStatus(rec *store.Record, st state) {
+	status := st.status()
+	if st&isListed == 0 {
 		r.LeftOut[status].add(rec.Path, maxExamples)
-	case st&isOrphan != 0:
+	} else if st&isOrphan != 0 {
 		r.Orphans.add(rec.Path, maxExamples)
 	}
 	if status == CanonicalForeign {
 		r.addForeign(rec.Canonical)
 	}
-	if was.Listed {
-		r.Before++
-		if status != Indexable && !isFinal(status, rec) {
-			r.Regressed[status]++
-		}
+	if !rec.Selected.Listed {
+		return
 	}
+	r.Before++
+	if status != Indexable && !isFinal(status, rec) {
+		r.Regressed[status]++
+	}
+}
+
+// addChange counts what has changed since the previous selection.
+func (r *Result) addChange(rec *store.Record, status Status, selected store.Selected, isTemplate bool) {
+	was := rec.Selected
 	c := Change{
 		Path:    rec.Path,
 		LastMod: selected.LastMod,
 		Own:     isOwn(rec, selected, isTemplate),
 	}
-	switch {
-	case selected.Listed && !was.Listed:
-		r.Changes.Added.add(c, maxChanges)
-	case !selected.Listed && was.Listed:
-		c.Gone = isGone(status)
-		r.Changes.Removed.add(c, maxChanges)
-	case selected.Listed && isChange(rec, selected, isTemplate):
-		// A first date, with the text that it had or that of another template, is no change of the page.
-		if was.LastMod == 0 && !c.Own {
-			c.LastMod = 0
+	if !selected.Listed {
+		if was.Listed {
+			c.Gone = isGone(status)
+			r.Changes.Removed.add(c, maxChanges)
 		}
-		r.Changes.Changed.add(c, maxChanges)
+		return
 	}
+	if !was.Listed {
+		r.Changes.Added.add(c, maxChanges)
+		return
+	}
+	if !isChange(rec, selected, isTemplate) {
+		return
+	}
+	// A first date, with the text that it had or that of another template, is no change of the page.
+	if was.LastMod == 0 && !c.Own {
+		c.LastMod = 0
+	}
+	r.Changes.Changed.add(c, maxChanges)
 }
 
 // addForeign counts a canonical on another site.
@@ -117,7 +134,8 @@ func (r *Result) addForeign(canonical string) {
 	if u, err := url.Parse(canonical); err == nil {
 		host = u.Scheme + "://" + u.Host
 	}
-	if len(r.ForeignHosts) >= maxHosts && r.ForeignHosts[host] == 0 {
+	isNew := r.ForeignHosts[host] == 0
+	if isNew && len(r.ForeignHosts) >= maxHosts {
 		host = ""
 	}
 	r.ForeignHosts[host]++
@@ -128,19 +146,20 @@ func (r *Result) addForeign(canonical string) {
 func isChange(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	was := rec.Selected
 	hasOtherDate := was.LastMod != is.LastMod || was.Day != is.Day
-	switch {
-	case was.Dated == is.Dated:
+	if was.Dated == is.Dated {
 		return hasOtherDate
-	case was.Dated == 0:
+	}
+	if was.Dated == 0 {
 		return false
-	case isTemplate:
-		return hasOtherDate
+	}
+	if isTemplate {
+		return hasOtherDate // as of pages that declare the date of the build
 	}
 	return hasOtherDate || !isKnown(rec)
 }
 
-// isKnown reports whether the change of a page's text counted already, as its date was listed before the text was confirmed: a list
-// told of it.
+// isKnown reports whether the change of a page's text counted already, as its date was listed before the text was
+// confirmed: a list told of it.
 func isKnown(rec *store.Record) bool {
 	was := rec.Selected
 	return !was.Day && rec.Before != 0 && was.LastMod > rec.Before
@@ -149,13 +168,14 @@ func isKnown(rec *store.Record) bool {
 // isOwn reports whether the page itself is another one than that of its last selection: see [Change].
 func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	was := rec.Selected
-	if was.Dated != 0 && was.Dated != is.Dated && !isTemplate {
+	hasOtherText := was.Dated != 0 && was.Dated != is.Dated && !isTemplate
+	if hasOtherText {
 		return true
 	}
-	if was.LastMod == 0 && !is.Day && is.LastMod > seenAt(rec) {
-		return true // since it was looked at last
+	if was.LastMod == 0 {
+		return !is.Day && is.LastMod > seenAt(rec) // since it was looked at last
 	}
-	if was.LastMod == 0 || was.LastMod == is.LastMod {
+	if was.LastMod == is.LastMod {
 		return false
 	}
 	// The text, which is the same, says more than the time of its file.

@@ -104,11 +104,14 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		runtime.Gosched() // requests go first
 	}
 	s.chunks = append(s.chunks, len(s.states))
+
 	s.dates.decide()
 	if due := s.dates.bursts.due; due != 0 {
 		s.result.DatesDue = time.Unix(due, 0).UTC()
 	}
-	// A page that gives way to its canonical is no duplicate of another one.
+
+	// What a page is to others shows only now. Canonicals come first: a page that gives way to its own is no duplicate
+	// of another one.
 	c.resolveCanonicals()
 	s.groups = c.group()
 	s.settle(c)
@@ -124,8 +127,8 @@ func (s *Selection) add(rec *store.Record, c *candidates) {
 	}
 	s.states = append(s.states, st)
 	s.dates.add(rec)
-	isShown := rec.Flags&(store.Image|store.HTML|store.Blocked) == store.Image
-	if isShown && rec.Status == 200 && rec.Absent == 0 {
+	isPicture := rec.Flags&(store.Image|store.HTML|store.Blocked) == store.Image // an error page is HTML
+	if isPicture && rec.Status == 200 && rec.Absent == 0 {
 		s.images[hash(rec.Path)] = true
 	}
 	if own == Indexable || own == CanonicalOther {
@@ -160,8 +163,10 @@ func (s *Selection) settle(c *candidates) {
 			st = st&^statusMask | state(status) | orphan
 			next++
 		}
-		listed := status == Indexable || s.rules.KeepListed && st&mayKeep != 0
-		if listed && s.rules.MaxPages > 0 && s.result.Listed >= s.rules.MaxPages {
+		isKept := s.rules.KeepListed && st&mayKeep != 0
+		listed := status == Indexable || isKept
+		isFull := s.rules.MaxPages > 0 && s.result.Listed >= s.rules.MaxPages
+		if listed && isFull {
 			st = st&^statusMask | state(OverMax)
 			listed = false
 		}
@@ -169,7 +174,7 @@ func (s *Selection) settle(c *candidates) {
 			st |= isListed
 			s.result.Listed++
 		} else {
-			s.alternates.remove(path)
+			s.alternates.remove(path) // no other page may name it as its version
 		}
 		s.states[i] = st
 	}
@@ -208,9 +213,9 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 					return
 				}
 			}
-			if s.isWhole() && trimDescriptions(records, s.generation.Len()) {
-				changed = true
-			}
+			hasTrimmed := s.isWhole() && trimDescriptions(records, s.generation.Len())
+			changed = changed || hasTrimmed
+			// A chunk in which nothing has changed is not encoded, nor stored again.
 			due = min(due, chunk.Due)
 			if changed {
 				put(w, chunk, records, due)
@@ -228,7 +233,8 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	}
 }
 
-// isWhole reports whether the crawl has read all pages that were due, so that it is known which of them are linked most.
+// isWhole reports whether the crawl has read all pages that were due, so that it is known which of them are linked
+// most.
 func (s *Selection) isWhole() bool { return s.rules.Descriptions && s.rules.OpenBatch == 0 }
 
 // put writes the records of a chunk with another selection, which has no part in when they are due.
@@ -296,8 +302,8 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	return p
 }
 
-// isShown reports whether a page's version in Markdown may stand for it: it is of the site, has returned 200, and the operator
-// does not exclude it.
+// isShown reports whether a page's version in Markdown may stand for it: it is of the site, has returned 200, and the
+// operator does not exclude it.
 func (s *Selection) isShown(markdown string) bool {
 	if !s.images[hash(markdown)] {
 		return false // nearly always, as there is none

@@ -41,9 +41,9 @@ func (t times) before(at int64) int {
 // within returns the part of the sorted times from one time to another.
 func (t times) within(from, to int64) times { return t[t.before(from):t.before(to+1)] }
 
-// uploads sorts the times and returns the ranges, from first to last, of those that follow each other without a gap of ten
-// minutes, in a day at most, and are enough. An archive to which somebody adds a page every few minutes, for years, is none,
-// and neither are fewer than ten pages, unless they all were written within ten minutes.
+// uploads sorts the times and returns the ranges, from first to last, of those that follow each other without a gap of
+// ten minutes, in a day at most, and are enough. An archive to which somebody adds a page every few minutes, for years,
+// is none, and neither are fewer than ten pages, unless they all were written within ten minutes.
 func (t times) uploads(enough func(count int) bool) (found [][2]uint32) {
 	slices.Sort(t)
 	for chain := range t.chains(maxGap) {
@@ -62,8 +62,8 @@ func (t times) alike() [][2]uint32 {
 	return t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
 }
 
-// areOfBuilds reports whether nine tenths of the times are those of one upload, or of two: while pages are deployed that declare when
-// they were built, some of them still declare the build before.
+// areOfBuilds reports whether nine tenths of the times are those of one upload, or of two: while pages are deployed
+// that declare when they were built, some of them still declare the build before.
 func (t times) areOfBuilds() bool {
 	if len(t.alike()) > 0 {
 		return true
@@ -71,11 +71,10 @@ func (t times) areOfBuilds() bool {
 	var largest, second int
 	for _, r := range t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= len(t) }) {
 		count := len(t.within(int64(r[0]), int64(r[1])))
-		switch {
-		case count > largest:
+		if count > largest {
 			second = largest
 			largest = count
-		case count > second:
+		} else if count > second {
 			second = count
 		}
 	}

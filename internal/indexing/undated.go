@@ -47,28 +47,44 @@ func (u Undated) String() string {
 	}[min(u, undatedCount-1)]
 }
 
-// whyUndated returns why a listed page has no date, by its record as it was published. What a date is decided by is known only
-// while it is decided: later, some reasons are those that are left.
+// whyUndated returns why a listed page has no date, by its record as it was published. What a date is decided by is
+// known only while it is decided: later, some reasons are those that are left.
 func (d *dates) whyUndated(rec *store.Record) Undated {
+	if rec.Selected.LastMod != 0 {
+		return IsDated
+	}
+	if d.rules.Dates == Off {
+		return DatesOff
+	}
 	text, _ := d.ofText(rec)
 	at := d.listed(rec, text).unix
+	if at != 0 {
+		return d.whyNotListed(rec, at)
+	}
+	if d.rules.Dates == ModTime {
+		return NotBySource
+	}
+	return whyUnknown(rec)
+}
+
+// whyNotListed returns why a page is listed without the date that it has.
+func (d *dates) whyNotListed(rec *store.Record, at int64) Undated {
+	if at > max(d.rules.Now.Unix(), rec.Fetched) {
+		return InFuture
+	}
+	if at < page.Earliest {
+		return TooEarly
+	}
+	return Undecided // the last selection was made before the date was
+}
+
+// whyUnknown returns why it is not known when a page has changed.
+func whyUnknown(rec *store.Record) Undated {
 	own, _ := timeOf(rec)
 	switch {
-	case rec.Selected.LastMod != 0:
-		return IsDated
-	case d.rules.Dates == Off:
-		return DatesOff
-	case at > max(d.rules.Now.Unix(), rec.Fetched):
-		return InFuture
-	case at != 0 && at < page.Earliest:
-		return TooEarly
-	case at != 0:
-		return Undecided
-	case d.rules.Dates == ModTime:
-		return NotBySource
 	case rec.Steadiness.IsInDoubt():
 		return Unconfirmed
-	case rec.Streak >= maxStreak, rec.Steadiness == store.Noisy:
+	case isUnsteady(rec):
 		return TextMoves
 	case rec.Declared != 0 && rec.Flags&store.DeclaredMoves != 0:
 		return DeclaredDateMoves
@@ -80,7 +96,7 @@ func (d *dates) whyUndated(rec *store.Record) Undated {
 		return OfDeployment
 	case rec.Changed == 0:
 		return NothingTells
-	case rec.Changed-rec.Before >= day+day/4:
+	case !isFoundSoon(rec.Changed - rec.Before):
 		return FoundLate
 	}
 	return OfTemplate
