@@ -63,6 +63,7 @@ func (s spent) until(now time.Time) spent {
 	isDamaged := func(h hour) bool { return h.Added < 0 || h.URLs < h.Added || h.URLs > maxDaily }
 	s = slices.DeleteFunc(s, func(h hour) bool { return h.Hour <= this-hoursCounted || isDamaged(h) })
 	slices.SortFunc(s, func(a, b hour) int { return cmp.Compare(a.Hour, b.Hour) })
+	// Hours that lie in the future count as this one.
 	var all spent
 	for _, h := range s {
 		all = all.with(min(h.Hour, this), h.URLs, h.Added)

@@ -14,16 +14,20 @@ type plan struct {
 
 // plan decides what a target is sent at a time.
 func (q *Queue) plan(t *target, now time.Time) plan {
-	switch {
-	case t.Stopped:
+	if t.Stopped {
 		return plan{waits: ForReload}
-	case t.noted() > 0:
+	}
+	// What was noted goes first, as nothing else may be noted meanwhile.
+	if t.noted() > 0 {
 		return plan{waits: ForResponse, due: t.Last.Add(intervals[t.Kind])}
-	case len(t.Added)+len(t.Queued) == 0:
+	}
+	if len(t.Added)+len(t.Queued) == 0 {
 		return q.planUnconfirmed(t)
 	}
+	// Of two reasons to wait, operators are told the one that lasts.
 	p := q.planQueued(t, now)
-	if p.due.After(t.Next) || !t.Next.After(now) {
+	isPaced := t.Next.After(now)
+	if !isPaced || p.due.After(t.Next) {
 		return p
 	}
 	if t.Failures > 0 {
@@ -38,13 +42,17 @@ func (q *Queue) planQueued(t *target, now time.Time) plan {
 		return plan{waits: ForConfirmation, due: q.state.Hold}
 	}
 	held := q.held(t)
-	p := plan{added: held.without(t.Added), others: held.without(t.Queued)}
+	p := plan{
+		added:  held.without(t.Added),
+		others: held.without(t.Queued),
+	}
 	if len(p.added)+len(p.others) == 0 {
 		return held.next
 	}
 	if t.Kind != IndexNow {
 		return p
 	}
+	// What was sent a short time ago is kept, so that no URL is sent again too soon: there is room for so many.
 	room := min(maxBatch, maxPaths-t.Recent.len())
 	if room <= 0 {
 		return plan{waits: ForInterval, due: t.Recent[0].At.Add(intervals[t.Kind])}

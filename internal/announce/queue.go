@@ -31,7 +31,10 @@ type state struct {
 	Older   list      `json:"older,omitempty"`   // pages that were added by earlier refreshes, and are not confirmed
 	Hold    time.Time `json:"hold,omitzero"`     // until then, changes wait for added pages to be confirmed
 	News    list      `json:"news,omitempty"`    // pages that are news now: of those that were added, they come first
-	Removed []removal `json:"removed,omitempty"` // pages that may be gone, or were for a moment, in the order in which they were removed
+
+	// Removed are pages that may be gone, or were for a moment, in the order in which they were removed.
+	Removed []removal `json:"removed,omitempty"`
+
 	Targets []*target `json:"targets,omitempty"`
 }
 
@@ -43,7 +46,7 @@ type target struct {
 	NotedNew  list   `json:"noted_added,omitempty"` // the batch that is being sent, or whose outcome is not known
 	Noted     list   `json:"noted,omitempty"`       //
 	Resent    bool   `json:"resent,omitempty"`      // it was sent a second time
-	Forbidden int    `json:"forbidden,omitempty"`   // times that the endpoint has refused the key, since it last accepted it
+	Forbidden int    `json:"forbidden,omitempty"`   // times that the key was refused since it was last accepted
 	Recent    recent `json:"recent,omitempty"`      // what was sent a short time ago
 	Spent     spent  `json:"spent,omitempty"`       // of what a day allows
 }
@@ -56,14 +59,14 @@ func New(stored []byte, c Config) (q *Queue, err error) {
 		err = json.Unmarshal(stored, &q.state)
 	}
 	if err != nil {
-		q.state = state{} // of which a part may have been read
+		q.state = state{} // a part of it may have been read
 	}
 	q.configure(c)
 	return q, err
 }
 
-// configure sets the configuration. Targets that it keeps go on, and those that were stopped or refuse the key are tried
-// again.
+// configure sets the configuration. Targets that it keeps go on, and those that were stopped or refuse the key are
+// tried again.
 func (q *Queue) configure(c Config) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,14 +78,16 @@ func (q *Queue) configure(c Config) {
 	was := q.state.Targets
 	q.state.Targets = nil
 	for _, of := range c.Targets {
-		isIt := func(t *target) bool { return t != nil && t.Target == of }
-		if slices.ContainsFunc(q.state.Targets, isIt) || of.Kind == IndexNow && !origin.IsPublic(c.Origin) {
+		isIt := func(t *target) bool { return t != nil && t.Target == of } // nil: what is stored may be damaged
+		isUnused := of.Kind == IndexNow && !origin.IsPublic(c.Origin)      // search engines could not reach the site
+		if isUnused || slices.ContainsFunc(q.state.Targets, isIt) {
 			continue
 		}
 		t := &target{Status: Status{Target: of}}
 		if i := slices.IndexFunc(was, isIt); i >= 0 {
 			t = was[i]
 		}
+		// Perhaps the new configuration is right.
 		if t.Stopped || t.Forbidden > 0 {
 			t.Stopped = false
 			t.Reason = ""
@@ -100,8 +105,8 @@ func (q *Queue) Key() string {
 	return q.state.Key
 }
 
-// Encode returns the queue as JSON. A path takes its length and 3 bytes, and no list has over 50,000 or 4 MiB of them, that of
-// news 1,000.
+// Encode returns the queue as JSON. A path takes its length and 3 bytes, and no list has over 50,000 or 4 MiB of them,
+// that of news 1,000.
 func (q *Queue) Encode() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,7 +159,7 @@ func (q *Queue) correct(now time.Time) {
 func (t *target) correct(now time.Time) {
 	longest := wait.MaxRetryAfter
 	if t.Failures <= 0 {
-		longest = gap
+		longest = gap // only a failure has a target wait for longer
 	}
 	// Counted from Last, and bounded, as what is stored may be damaged.
 	pause := min(max(t.Next.Sub(t.Last), 0), longest)

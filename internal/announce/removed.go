@@ -23,6 +23,7 @@ func (s *state) remove(paths list, at time.Time) (dropped int) {
 	for _, path := range paths {
 		s.Removed = append(s.Removed, removal{Path: path, At: at})
 	}
+	// Of those that are too many, the oldest go.
 	size := 0
 	for i, r := range slices.Backward(s.Removed) {
 		size += len(r.Path)
@@ -69,16 +70,18 @@ func (q *Queue) check(ctx context.Context, r *Runner) {
 	var gone, stays, unknown list
 	for _, path := range q.toCheck(begun) {
 		isGone, err := r.Gone(ctx, path)
-		switch {
-		case ctx.Err() != nil:
-			return // they are checked again
-		case err != nil:
+		if ctx.Err() != nil {
+			return // all of them are checked again
+		}
+		if err != nil {
 			unknown = append(unknown, path)
-		case isGone:
+		} else if isGone {
 			gone = append(gone, path)
-		default:
+		} else {
 			stays = append(stays, path)
 		}
+		// What is due is not to wait for a slow site. The others are checked next time; clocks jump, in either
+		// direction.
 		if r.Now().Sub(begun).Abs() > checkFor {
 			break
 		}
@@ -99,8 +102,8 @@ func (q *Queue) toCheck(now time.Time) (due list) {
 	return due
 }
 
-// checked notes which removed pages are gone, which respond again, and of which requests have shown nothing, unless they were
-// listed again meanwhile.
+// checked notes which removed pages are gone, which respond again, and of which requests have shown nothing, unless
+// they were listed again meanwhile.
 func (q *Queue) checked(gone, stays, unknown list) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,12 +116,14 @@ func (q *Queue) checked(gone, stays, unknown list) {
 		if isUnknown[r.Path] {
 			r.Tries++
 		}
-		if isBack[r.Path] || isUnknown[r.Path] && r.Tries >= maxTries {
+		// A page that goes on to fail may be back any time.
+		isGivenUp := isUnknown[r.Path] && r.Tries >= maxTries
+		if isBack[r.Path] || isGivenUp {
 			r.Stays = true
 			stays = append(stays, r.Path)
 		}
 	}
-	gone = s.back(gone)
+	gone = s.back(gone) // without those that were listed again meanwhile
 	for _, t := range s.Targets {
 		if t.Kind == IndexNow {
 			t.remove(stays)

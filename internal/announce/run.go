@@ -35,25 +35,33 @@ func (q *Queue) begin(t *target, now time.Time) (due time.Time) {
 	if p.due.After(now) {
 		return p.due
 	}
-	switch {
-	case p.waits == ForResponse && t.Resent: // and its outcome is not known a second time
+	isRepeated := p.waits == ForResponse
+	if isRepeated && t.Resent {
+		// Its outcome is not known a second time. It is taken for received: an endpoint is not to be sent the same over
+		// and over.
 		t.Dropped += t.noted()
 		t.received(now)
 		return q.begin(t, now)
-	case p.waits == ForResponse:
+	}
+	if isRepeated {
 		t.Resent = true
-	case len(p.added)+len(p.others) == 0:
+	} else if len(p.added)+len(p.others) == 0 {
 		return p.due
-	default:
-		t.NotedNew = slices.Clone(p.added)
-		t.Noted = slices.Clone(p.others)
-		t.Added.remove(p.added)
-		t.Queued.remove(p.others)
+	} else {
+		t.note(p)
 	}
 	t.Last = now
 	t.Next = now.Add(gap)
 	t.Sent += t.noted()
 	return now
+}
+
+// note notes what is sent now, which does not wait any more.
+func (t *target) note(p plan) {
+	t.NotedNew = slices.Clone(p.added)
+	t.Noted = slices.Clone(p.others)
+	t.Added.remove(p.added)
+	t.Queued.remove(p.others)
 }
 
 // received counts what was noted as received, and forgets the note.
@@ -80,25 +88,20 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	t.Next = now.Add(gap)
 	t.Reason = o.Reason
 	if !o.Requested {
-		t.Sent -= job.URLs
+		t.Sent -= job.URLs // which Begin has counted
 	}
-	switch {
-	case o.Status/100 == 2: // 202 means that the key is still to be checked
+	isAccepted := o.Status/100 == 2 // 202 means that the key is still to be checked
+	if isAccepted {
 		t.Accepted += job.URLs
 		t.Failures = 0
 		t.Forbidden = 0
 		t.received(now)
-	case slices.Contains(final[t.Kind], o.Status):
+	} else if slices.Contains(final[t.Kind], o.Status) {
 		t.Refused += job.URLs
 		t.Stopped = true
 		t.forget()
-	default:
-		if o.Requested && o.Status == 0 { // it may have been received
-			t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
-		}
-		t.Dropped += t.add(t.NotedNew, t.Noted) // which were the newest
-		t.Next = now.Add(t.backOff(o))
-		t.forget()
+	} else {
+		t.postpone(o, now)
 	}
 	if t.Stopped {
 		t.Reason += "; nothing is sent until the configuration is reloaded"
@@ -106,16 +109,29 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	return t.Status
 }
 
+// postpone queues again what was noted, which is to be sent later.
+func (t *target) postpone(o Outcome, now time.Time) {
+	mayBeReceived := o.Requested && o.Status == 0
+	if mayBeReceived {
+		t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
+	}
+	t.Dropped += t.add(t.NotedNew, t.Noted) // which were the newest
+	t.Next = now.Add(t.backOff(o))
+	t.forget()
+}
+
 // backOff counts a failure, and returns the time until the next request.
 func (t *target) backOff(o Outcome) time.Duration {
-	least := time.Duration(0)
-	switch {
-	case o == (Outcome{}):
+	if o == (Outcome{}) {
 		return 0
-	case o.Status == http.StatusForbidden && t.Kind == IndexNow:
+	}
+	// A key may be refused for over a day before nothing is sent any more. Counted and not timed, as clocks jump.
+	if o.Status == http.StatusForbidden && t.Kind == IndexNow {
 		t.Forbidden++
 		t.Stopped = t.Forbidden >= maxRefused
-	case o.Status == http.StatusTooManyRequests && o.RetryAfter == 0:
+	}
+	least := time.Duration(0)
+	if o.Status == http.StatusTooManyRequests && o.RetryAfter == 0 {
 		least = tooMany
 	}
 	t.Failures++
@@ -130,12 +146,19 @@ type Runner struct {
 	Now    func() time.Time
 	Paused func() bool // another configuration has the site, or it is an alias of another one
 	Fetch  Fetch
-	Gone   func(ctx context.Context, path string) (bool, error) // whether a removed page is: it fails, leads elsewhere, or asks not to be indexed
-	Save   func(ctx context.Context) error                      // stores the queue; what cannot be stored is not sent
-	Done   func(job *Job, o Outcome, s Status)                  // called after each job, with the status of its target
+
+	// Gone reports whether a removed page is gone: it fails, leads elsewhere, or asks not to be indexed.
+	Gone func(ctx context.Context, path string) (bool, error)
+
+	// Save stores the queue. What cannot be stored is not sent.
+	Save func(ctx context.Context) error
+
+	// Done is called after each job, with the status of its target.
+	Done func(job *Job, o Outcome, s Status)
 }
 
-// Run sends what is due until ctx ends or the runner is paused. Around a reload, it waits until another runner has left.
+// Run sends what is due until ctx ends or the runner is paused. Around a reload, it waits until another runner has
+// left.
 func (q *Queue) Run(ctx context.Context, r *Runner) {
 	if r.Paused() || !q.slot.Take(ctx) {
 		return
@@ -153,10 +176,13 @@ func (q *Queue) Run(ctx context.Context, r *Runner) {
 }
 
 // send sends the job that is due, and returns the time until the next one: at most a minute, as clocks jump.
+// send sends the job that is due, and returns the time until the next one: at most a minute, as clocks jump.
 func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 	q.check(ctx, r)
 	job, next := q.Begin(r.Now())
-	// Also without a job: what is queued has changed.
+
+	// The note is stored before the request, so that a process that is killed sends the job once more at most. Also
+	// without a job: what is queued has changed.
 	saving, cancel := context.WithTimeout(ctx, savePatience)
 	err := r.Save(saving)
 	cancel()
@@ -166,6 +192,7 @@ func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 	if job == nil {
 		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
 	}
+
 	var o Outcome
 	if err != nil {
 		o.Reason = excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))
@@ -177,7 +204,9 @@ func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 		r.Done(job, o, status)
 		return 0
 	}
-	if !o.Requested { // else the note stays: the job may have been received
+
+	// Stopped in the middle, as by a reload. If the request was made, the note stays: the job may have been received.
+	if !o.Requested {
 		q.End(job, Outcome{}, r.Now())
 	}
 	return 0

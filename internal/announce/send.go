@@ -41,23 +41,30 @@ func (q *Queue) newJob(t *target) *Job {
 		job.Type = "application/x-www-form-urlencoded"
 		job.Body = []byte(url.Values{"hub.mode": {"publish"}, "hub.url": {q.config.Feed}}.Encode())
 	case IndexNow:
-		job.key = q.state.Key
-		job.origin = q.config.Origin
-		job.keyLocation = job.origin + q.config.Prefix + "/" + job.key + ".txt"
-		_, host, _ := strings.Cut(job.origin, "://")
-		urls := make([]string, 0, t.noted())
-		for _, path := range slices.Backward(slices.Concat(t.Noted, t.NotedNew)) {
-			urls = append(urls, job.origin+path)
-		}
-		job.Type = "application/json; charset=utf-8"
-		job.Body, _ = json.Marshal(map[string]any{
-			"host":        host,
-			"key":         job.key,
-			"keyLocation": job.keyLocation,
-			"urlList":     urls,
-		})
+		q.fillIndexNow(job)
 	}
 	return job
+}
+
+// fillIndexNow makes a job a request of IndexNow: see https://www.indexnow.org/documentation.
+func (q *Queue) fillIndexNow(job *Job) {
+	t := job.target
+	job.key = q.state.Key
+	job.origin = q.config.Origin
+	job.keyLocation = job.origin + q.config.Prefix + "/" + job.key + ".txt"
+	_, host, _ := strings.Cut(job.origin, "://")
+	// The newest first, and added pages before others.
+	urls := make([]string, 0, t.noted())
+	for _, path := range slices.Backward(slices.Concat(t.Noted, t.NotedNew)) {
+		urls = append(urls, job.origin+path)
+	}
+	job.Type = "application/json; charset=utf-8"
+	job.Body, _ = json.Marshal(map[string]any{ // of strings: there are no errors
+		"host":        host,
+		"key":         job.key,
+		"keyLocation": job.keyLocation,
+		"urlList":     urls,
+	})
 }
 
 // Outcome is what came of a job. Its zero value: nothing was sent, since the runner was stopped.
@@ -163,20 +170,10 @@ func cause(err error) error {
 
 // reason says why a response does not accept a job, and what to do.
 func (j *Job) reason(res *http.Response) string {
-	remedy := "it is tried again"
 	status := res.StatusCode
-	isIndexNow := j.key != ""
-	switch {
-	case status/100 == 3:
+	remedy := j.remedy(status)
+	if status/100 == 3 {
 		remedy = "configure the URL to which it redirects, if that is right: " + excerpt(res.Header.Get("Location"))
-	case status == 404, status == 410:
-		remedy = "correct or remove the URL"
-	case isIndexNow && status == 400:
-		remedy = "check that the URL is an endpoint of IndexNow, such as " + DefaultEndpoint
-	case isIndexNow && status == 403:
-		remedy = "check that " + j.keyLocation + " can be reached from the internet and holds the key"
-	case isIndexNow && status == 422:
-		remedy = "check that visitors know the site as " + j.origin + ", else set base_url"
 	}
 	text := fmt.Sprintf("status %d: %s", status, remedy)
 	if status == http.StatusSwitchingProtocols {
@@ -187,6 +184,27 @@ func (j *Job) reason(res *http.Response) string {
 		text += "; response: " + quoted
 	}
 	return text
+}
+
+// remedy says what to do where a job is not accepted.
+func (j *Job) remedy(status int) string {
+	if status == 404 || status == 410 {
+		return "correct or remove the URL"
+	}
+	const later = "it is tried again"
+	isIndexNow := j.key != ""
+	if !isIndexNow {
+		return later
+	}
+	switch status {
+	case 400:
+		return "check that the URL is an endpoint of IndexNow, such as " + DefaultEndpoint
+	case 403:
+		return "check that " + j.keyLocation + " can be reached from the internet and holds the key"
+	case 422:
+		return "check that visitors know the site as " + j.origin + ", else set base_url"
+	}
+	return later
 }
 
 // excerpt makes the beginning of a stranger's text printable.

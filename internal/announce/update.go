@@ -22,14 +22,15 @@ type Update struct {
 	News          []string
 }
 
-// Update queues what is to be announced: changed pages with a date; added ones, once a later refresh lists them still; pages
-// that may be gone, to be requested again. Until a site was crawled once, neither added pages nor
-// documents are announced, as all of them are new to everybody: only what happens to pages that are listed already.
+// Update queues what is to be announced: changed pages with a date; added ones, once a later refresh lists them still;
+// pages that may be gone, to be requested again. Until a site was crawled once, neither added pages nor documents are
+// announced, as all of them are new to everybody: only what happens to pages that are listed already.
 func (q *Queue) Update(u Update) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	isKnown := q.state.Known && !u.First
-	q.state.Known = isKnown || u.Complete && u.Crawled
+	isCrawledNow := u.Complete && u.Crawled // what comes next is new
+	q.state.Known = isKnown || isCrawledNow
 	if !isKnown {
 		q.state.Fresh = nil
 		q.state.Older = nil
@@ -42,17 +43,17 @@ func (q *Queue) Update(u Update) {
 	}
 	select {
 	case q.changed <- struct{}{}:
-	default:
+	default: // it is told already
 	}
 }
 
 // updateDocuments queues the sitemap for pings, and the feed for hubs.
 func (q *Queue) updateDocuments(u *Update) {
 	for _, t := range q.state.Targets {
-		switch {
-		case t.Kind == Ping && u.Sitemap:
+		if t.Kind == Ping && u.Sitemap {
 			t.Queued = list{q.config.Sitemap}
-		case t.Kind == Hub && u.Feed:
+		}
+		if t.Kind == Hub && u.Feed {
 			t.Queued = list{q.config.Feed}
 		}
 	}
@@ -70,7 +71,7 @@ func (q *Queue) updatePages(u *Update) {
 	}
 	if u.Selected {
 		s.News = slices.Clone(u.News)
-		slices.Reverse(s.News)
+		slices.Reverse(s.News) // the oldest first, as in all lists
 	}
 	dropped := overflow(&u.Changes)
 	if !s.FreshBy.Equal(u.Begun) {
@@ -96,6 +97,7 @@ func (q *Queue) updatePages(u *Update) {
 	added.remove(s.Older) // they come again if a commit is lost
 	dropped += s.Fresh.add(added)
 
+	// A refresh that has not read all that names pages, or holds some back, confirms nothing.
 	var confirmed list
 	if u.Gathered {
 		confirmed = s.Older
@@ -103,7 +105,7 @@ func (q *Queue) updatePages(u *Update) {
 	}
 	for _, t := range s.Targets {
 		if t.Kind == IndexNow {
-			t.remove(leftOut)
+			t.remove(leftOut) // by settings or other pages: their URLs respond as before
 			t.Dropped += dropped + t.add(confirmed, changed)
 		}
 	}
@@ -124,10 +126,13 @@ func (s *state) hold(u *Update, isConfirmed bool) {
 	if len(s.Fresh) == 0 {
 		s.FreshBy = time.Time{} // what is stored stays the same while nothing happens
 	}
-	switch {
-	case isConfirmed, len(s.Fresh)+len(s.Older) == 0:
+	isOver := isConfirmed || len(s.Fresh)+len(s.Older) == 0
+	if isOver {
 		s.Hold = time.Time{}
-	case s.Hold.IsZero():
+		return
+	}
+	// It is not put off: a site that grows all the time would announce nothing.
+	if s.Hold.IsZero() {
 		s.Hold = u.At.Add(holdFor)
 	}
 }
