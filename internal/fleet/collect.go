@@ -47,8 +47,9 @@ func (n *Node) observed(l *ledger) (long time.Duration) {
 	if l.isSame(n.book.last) && !isOthers {
 		long = now.Sub(n.book.at)
 	}
-	if l.Generation == n.seen.Generation && l.Node == n.seen.Node { // it was written before current
-		long = max(long, now.Sub(n.seenAt))
+	isOfSeen := l.Generation == n.seen.Generation && l.Node == n.seen.Node
+	if isOfSeen {
+		long = max(long, now.Sub(n.seenAt)) // it was written before current
 	}
 	return max(long, 0)
 }
@@ -78,12 +79,12 @@ func (n *Node) readLedger(ctx context.Context) (*ledger, error) {
 // overwritten it. Under mu.
 func (n *Node) isRecent() bool { return n.book.own != nil && n.Now().Sub(n.book.ownAt) < keepFor/2 }
 
-// writeLedger writes into the ledger what a commit, which follows before, is about to store, and what it drops. named is what it
-// names; nil: the same as before.
+// writeLedger writes into the ledger what a commit, which follows before, is about to store, and what it drops. named
+// is what it names; nil: the same as before.
 func (n *Node) writeLedger(ctx context.Context, before, commit current, named map[string]bool) error {
 	isTouch := named == nil
 	if isTouch && before.Node == n.ID && n.hasNoEntries() {
-		return nil
+		return nil // without a call of the storage, as of most touches
 	}
 	l, err := n.readLedger(ctx)
 	if err != nil {
@@ -100,19 +101,34 @@ func (n *Node) writeLedger(ctx context.Context, before, commit current, named ma
 	if isTouch && n.hasNoEntries() && len(l.Entries) == 0 {
 		return nil
 	}
+
+	// Before anything else is stored: so what a killed process has left is known, too.
 	l.Generation = commit.Generation
 	l.Node = n.ID
 	err = n.write(ctx, ledgerKey, l.encode())
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.book = book{last: l, at: n.Now(), deleted: make(map[string]entry), own: l, ownAt: n.Now(), listNext: n.book.listNext}
-	n.mu.Unlock()
+	n.noteWritten(l)
 	if a != admitted {
 		return errUnderDeletion
 	}
 	return nil
+}
+
+// noteWritten notes that the storage has a ledger of this node.
+func (n *Node) noteWritten(l *ledger) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.Now()
+	n.book = book{
+		last:     l,
+		at:       now,
+		deleted:  make(map[string]entry),
+		own:      l,
+		ownAt:    now,
+		listNext: n.book.listNext,
+	}
 }
 
 // ledgerGeneration returns for which generation the ledger was written that this node knows; 0: it knows of none.
@@ -142,41 +158,42 @@ func (n *Node) enter(l *ledger, before current, base, named map[string]bool) adm
 	if isIncomplete {
 		l.restart()
 	}
-	for name, e := range n.book.deleted {
-		if l.Entries[name] == e {
-			delete(l.Entries, name)
-		}
-	}
+
+	// What this node knows, and the ledger may not.
+	l.forget(n.book.deleted)
 	if n.isRecent() && !l.isSame(n.book.own) {
 		l.recall(n.book.own)
 	}
-	for _, name := range n.book.found {
-		_, isThere := l.Entries[name]
-		if !isThere && len(l.Entries) < maxEntries/2 {
-			l.Entries[name] = l.now(unnamed)
-		}
-	}
+	l.find(n.book.found)
 	if n.book.listed {
 		l.Listed = l.Clock
 	}
 	if base == nil && before.Generation > 0 { // what is dropped is not known
 		l.Listed = min(l.Listed, l.Clock-day)
 	}
+
+	// What the commit drops and stores.
 	l.drop(base, named)
-	var stored []string
-	for name := range n.uncopied {
-		if named[name] {
-			stored = append(stored, name)
-		}
-	}
-	a := l.admit(stored)
+	a := l.admit(n.toStore(named))
+
+	// Last, so that nothing is condemned that the commit names.
 	l.condemn()
 	return a
 }
 
-// Collect deletes what no generation of the last hour has named, for five seconds at most, if this node has committed the
-// newest one. Once a day it lists the storage, for what no ledger knows, and stores again what is lost. What fails is tried
-// again the next time.
+// toStore returns those of some objects that this node has stored in no storage yet. Under mu.
+func (n *Node) toStore(named map[string]bool) (names []string) {
+	for name := range n.uncopied {
+		if named[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Collect deletes what no generation of the last hour has named, for five seconds at most, if this node has committed
+// the newest one. Once a day it lists the storage, for what no ledger knows, and stores again what is lost. What fails
+// is tried again the next time.
 func (n *Node) Collect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, collectFor)
 	defer cancel()
@@ -184,9 +201,14 @@ func (n *Node) Collect(ctx context.Context) {
 	if !now.lists && !now.deletes {
 		return
 	}
+	// A node whose lock was lost deleted an object that another one had just stored again and named.
 	c, err := n.readCurrent(ctx)
+	if err != nil {
+		return
+	}
 	seen, _ := n.newest()
-	if err != nil || c.compare(seen) != 0 || seen.Node != n.ID || n.Newer() {
+	isNewest := c.compare(seen) == 0 && seen.Node == n.ID
+	if !isNewest || n.Newer() {
 		return
 	}
 	named := n.namesOf(ctx, c.Manifest)
@@ -234,12 +256,14 @@ func (n *Node) sweep(ctx context.Context, named map[string]bool) {
 	if malformed != nil {
 		return
 	}
+	// Another ledger than the last one has not been observed for long enough.
 	var due []string
 	n.mu.Lock()
 	if l.isSame(n.book.last) {
 		due = n.due(l, named)
 	}
 	n.mu.Unlock()
+
 	failures := 0
 	for _, name := range due[:min(len(due), maxDeletions)] {
 		err := n.deleteObject(ctx, name)
@@ -258,7 +282,7 @@ func (n *Node) sweep(ctx context.Context, named map[string]bool) {
 
 // deleteObject deletes the parts of an object, the last one first: as long as some is left, all before it are.
 func (n *Node) deleteObject(ctx context.Context, name string) error {
-	last := 0
+	last := 0 // the first is there, or nothing is
 	for last < maxParts {
 		data, err := n.load(ctx, path.Join(folder, partName(name, last+1)))
 		if err != nil {
@@ -300,6 +324,7 @@ func (n *Node) list(ctx context.Context, manifest string, named map[string]bool)
 			unnamed[name] = true
 		}
 	}
+	// Some storages list a folder's own name only, or nothing.
 	isUseful := listed[partName(manifest, 0)]
 	if isUseful && n.restore(ctx, named, listed) != nil {
 		return

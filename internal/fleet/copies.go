@@ -99,15 +99,17 @@ func (c *copies) keep(ctx context.Context, names map[string]bool) {
 		if names[name] {
 			continue
 		}
-		err := c.use(ctx, func(ctx context.Context, s store.Storage) error { return s.Delete(ctx, path.Join(folder, name)) })
+		err := c.use(ctx, func(ctx context.Context, s store.Storage) error {
+			return s.Delete(ctx, path.Join(folder, name))
+		})
 		if err != nil {
 			return
 		}
 	}
 }
 
-// Store, Load, Delete and List implement [store.Storage], from which a store can be opened as it was copied last: where the
-// storage of the fleet is another one since, or has lost all. What there is no copy of counts as lost.
+// Store, Load, Delete and List implement [store.Storage], from which a store can be opened as it was copied last: where
+// the storage of the fleet is another one since, or has lost all. What there is no copy of counts as lost.
 func (c *copies) Store(context.Context, string, []byte) error { return nil }
 
 // Load is of a manifest or an object.
@@ -118,7 +120,7 @@ func (c *copies) Load(ctx context.Context, key string) ([]byte, error) {
 	}
 	data := c.object(ctx, name)
 	if data == nil {
-		return nil, fs.ErrNotExist
+		return nil, fs.ErrNotExist // a copy that is damaged is none
 	}
 	return data, nil
 }
@@ -132,7 +134,8 @@ func (c *copies) List(context.Context, string, bool) ([]string, error) { return 
 // placeKey is the key of a random value that tells the processes in one state folder from those in others.
 const placeKey = "place"
 
-// place returns what is the same for all processes that have these copies, one after the other; "": that cannot be told.
+// place returns what is the same for all processes that have these copies, one after the other; "": that cannot be
+// told.
 func (c *copies) place(ctx context.Context) string {
 	data, err := c.load(ctx, placeKey)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -36,11 +36,19 @@ func encodeCurrent(c current) []byte {
 
 // decodeCurrent returns zero for what this version cannot have written.
 func decodeCurrent(data []byte) (c current) {
-	if json.Unmarshal(data[:min(len(data), maxCurrent)], &c) != nil || c.Version != version || c.Generation == 0 ||
-		c.Generation >= 1<<53 || c.Interval <= 0 || !hashPattern.MatchString(c.Node) || !hashPattern.MatchString(c.Manifest) {
+	err := json.Unmarshal(data[:min(len(data), maxCurrent)], &c)
+	if err != nil || !c.isValid() {
 		return current{}
 	}
 	return c
+}
+
+func (c current) isValid() bool {
+	if c.Version != version || c.Interval <= 0 {
+		return false
+	}
+	isGeneration := c.Generation > 0 && c.Generation < 1<<53 // as JSON numbers are exact: RFC 8259, section 6
+	return isGeneration && hashPattern.MatchString(c.Node) && hashPattern.MatchString(c.Manifest)
 }
 
 // compare orders generations: a node loads only a newer one.
@@ -65,7 +73,8 @@ func (n *Node) see(c current) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.Now()
-	if c.compare(n.seen) <= 0 || c.Generation <= n.lost {
+	isNewer := c.compare(n.seen) > 0 && c.Generation > n.lost
+	if !isNewer {
 		return
 	}
 	ahead := c.Wrote.Sub(now)
@@ -77,7 +86,7 @@ func (n *Node) see(c current) {
 	}
 	if c.Manifest != n.seen.Manifest {
 		n.changedAt = now
-		n.joining()
+		n.joining() // a refresh that waits for the lock is not needed any more
 	}
 	if c.Node != n.ID {
 		n.forgive()
@@ -93,8 +102,8 @@ func (n *Node) newest() (c current, isFresh bool) {
 	return n.seen, n.Now().Sub(n.seenAt) < settleFor
 }
 
-// lose says that the storage has lost the newest, or some of it: this node begins anew, which adopts what its store has in
-// memory, and the next commit stores all again.
+// lose says that the storage has lost the newest, or some of it: this node begins anew, which adopts what its store has
+// in memory, and the next commit stores all again.
 func (n *Node) lose(newest current) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,8 +122,8 @@ func (n *Node) Newer() bool {
 	return n.seen.Manifest != n.have
 }
 
-// Poll reads current: see [Node.Newer]. It writes again what this node has just committed, if a node that did not know of
-// it has overwritten it.
+// Poll reads current: see [Node.Newer]. It writes again what this node has just committed, if a node that did not know
+// of it has overwritten it.
 func (n *Node) Poll(ctx context.Context) error {
 	c, err := n.readCurrent(ctx)
 	seen, isFresh := n.newest()
@@ -155,9 +164,9 @@ func (n *Node) Settled() bool {
 	return n.seen.Node == n.ID && n.failed(callLoad) == nil && n.Now().Sub(n.changedAt) >= n.poll*12/5
 }
 
-// Due returns when this node is to refresh the site. The interval, at most Most, counts from when it first saw the newest
-// generation. The node that refreshed last, which has copies of most of it, comes before others, but after those that are
-// to be first.
+// Due returns when this node is to refresh the site. The interval, at most Most, counts from when it first saw the
+// newest generation. The node that refreshed last, which has copies of most of it, comes before others, but after those
+// that are to be first.
 func (n *Node) Due(first bool) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,8 +181,8 @@ func (n *Node) Due(first bool) time.Time {
 	return due.Add(n.poll)
 }
 
-// Begin begins a refresh. It returns the time for all dates: now, or a second after the refresh before, if that was by a
-// clock that is ahead.
+// Begin begins a refresh. It returns the time for all dates: now, or a second after the refresh before, if that was by
+// a clock that is ahead.
 func (n *Node) Begin() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -208,7 +217,8 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 		if err != nil {
 			return err
 		}
-		// Storing may have taken long.
+		// Storing may have taken long. As there is no compare-and-swap, this only makes it rare that two commits
+		// overwrite each other.
 		_, err = n.readCurrent(ctx)
 		if err != nil {
 			return err
@@ -238,6 +248,7 @@ func (n *Node) begin(ctx context.Context, manifest string, named map[string]bool
 		return next, err
 	}
 	seen, isFresh := n.newest()
+	// The storage has an older generation than was seen: the newest is not visible yet, or lost.
 	if c.compare(seen) < 0 {
 		if isFresh && c.Generation > 0 {
 			return next, errEarly
@@ -256,8 +267,8 @@ func (n *Node) begin(ctx context.Context, manifest string, named map[string]bool
 	return next, err
 }
 
-// following returns the generation to be committed after c, which the storage has. False: there is another one than this
-// node goes on from.
+// following returns the generation to be committed after c, which the storage has. False: there is another one than
+// this node goes on from.
 func (n *Node) following(c current, manifest string) (next current, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -265,6 +276,7 @@ func (n *Node) following(c current, manifest string) (next current, ok bool) {
 	if n.seen.Manifest != n.have || manifest == "" {
 		return current{}, false
 	}
+	// A number that was attempted is not used again: a write that was abandoned may still be done.
 	n.attempted = max(n.attempted, n.seen.Generation, n.lost, c.Generation) + 1
 	at := n.seen.At
 	if n.begun.After(at) {

@@ -1,6 +1,6 @@
-// Package fleet makes one site of the processes that share a storage: whichever is due refreshes it, and the others load
-// what it has committed. It works with any storage of Caddy: values of up to 256 KiB, no compare-and-swap, and locks that
-// may be lost, which costs a refresh but never mixes two generations.
+// Package fleet makes one site of the processes that share a storage: whichever is due refreshes it, and the others
+// load what it has committed. It works with any storage of Caddy: values of up to 256 KiB, no compare-and-swap, and
+// locks that may be lost, which costs a refresh but never mixes two generations.
 //
 // Below the prefix of a site are the value current, which says which generation is the newest, and objects, which never
 // change. A commit stores objects, a manifest that names them, which is an object, too, and then current.
@@ -139,8 +139,16 @@ type failure struct {
 }
 
 // do calls the storage: see [store.Call]. That something does not exist is no error: the value is zero.
-func do[T any](ctx context.Context, n *Node, kind callKind, turn string, call func(context.Context, Shared) (T, error)) (T, error) {
-	value, err := store.Call(ctx, n.calls, turn, func(ctx context.Context) (T, error) { return call(ctx, n.Storage()) })
+func do[T any](
+	ctx context.Context,
+	n *Node,
+	kind callKind,
+	turn string,
+	call func(context.Context, Shared) (T, error),
+) (T, error) {
+	value, err := store.Call(ctx, n.calls, turn, func(ctx context.Context) (T, error) {
+		return call(ctx, n.Storage())
+	})
 	if err != nil {
 		var zero T
 		value = zero
@@ -157,8 +165,10 @@ func unlessMissing(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	// A Redis that was stopped removes its socket. Taken for an empty storage, all would be stored again after its
+	// return.
 	_, isNetwork := errors.AsType[*net.OpError](err)
-	if isNetwork { // the socket of a server does not exist
+	if isNetwork {
 		return errors.New(err.Error())
 	}
 	return nil
@@ -210,7 +220,9 @@ func (n *Node) load(ctx context.Context, key string) ([]byte, error) {
 	if path.Dir(key) == folder {
 		turn = key // so that a part that hangs takes one slot, however often it is read
 	}
-	return do(ctx, n, callLoad, turn, func(ctx context.Context, s Shared) ([]byte, error) { return s.Load(ctx, path.Join(n.Prefix, key)) })
+	return do(ctx, n, callLoad, turn, func(ctx context.Context, s Shared) ([]byte, error) {
+		return s.Load(ctx, path.Join(n.Prefix, key))
+	})
 }
 
 // write stores a value, or deletes it if it is nil.
@@ -223,8 +235,10 @@ func (n *Node) write(ctx context.Context, key string, value []byte) error {
 		if value == nil {
 			return nil, s.Delete(ctx, path.Join(n.Prefix, key))
 		}
+		// What does not exist is an error here, as where the folder of all is gone: a commit must not name what is not
+		// stored.
 		err := s.Store(ctx, path.Join(n.Prefix, key), value)
-		if errors.Is(err, fs.ErrNotExist) { // as where the folder of all is gone
+		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New(err.Error())
 		}
 		return nil, err
@@ -232,10 +246,10 @@ func (n *Node) write(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// Acquire takes the site's lock, and reads current again. The error matches ErrBusy if another node has the lock for longer
-// than 30 seconds, or commits meanwhile. release must be called, or ctx end: a refresh that hangs does not keep the lock.
-// The lock only saves work: once the site is long overdue, it is broken, as some storages keep those of dead processes,
-// and Acquire succeeds whether it is granted or not.
+// Acquire takes the site's lock, and reads current again. The error matches ErrBusy if another node has the lock for
+// longer than 30 seconds, or commits meanwhile. release must be called, or ctx end: a refresh that hangs does not keep
+// the lock. The lock only saves work: once the site is long overdue, it is broken, as some storages keep those of dead
+// processes, and Acquire succeeds whether it is granted or not.
 func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -247,10 +261,15 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if err != nil && refresh > 0 && ctx.Err() == nil && n.isOverdue() {
+
+	// Not while another refresh of this process has the lock.
+	mayBreak := refresh > 0 && ctx.Err() == nil
+	if err != nil && mayBreak && n.isOverdue() {
 		n.lock.goWithout(ctx, refresh, shared)
 		err = nil
 	}
+
+	// Another node may have committed while this one waited.
 	end := func() { n.lock.end(refresh) }
 	if err == nil {
 		_, err = n.readCurrent(ctx)
@@ -267,9 +286,11 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// isOverdue reports whether the site should have been refreshed so long ago that the lock is not waited for. A node that
-// has it needs as long as the last time, give or take.
+// isOverdue reports whether the site should have been refreshed so long ago that the lock is not waited for. A node
+// that has it needs as long as the last time, give or take.
 func (n *Node) isOverdue() bool {
+	// Broken sooner, a lock disturbs live refreshes: with 200,000 pages on two busy cores, some take longer. Then two
+	// nodes refresh the site at once, and the one whose commit is lost serves old dates until it has ended.
 	seen, _ := n.newest()
 	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
 	return n.Now().Sub(n.Due(false)) >= stuckFor+2*took

@@ -21,8 +21,8 @@ const (
 
 var groupPattern = regexp.MustCompile(`^sitemap/[^/]+-[0-9a-f]{16}$`)
 
-// groups is the value that says which settings nodes of a site use or have used, each by the prefix of its keys. Its clock
-// is that of a [ledger]: what nodes have observed, added up.
+// groups is the value that says which settings nodes of a site use or have used, each by the prefix of its keys. Its
+// clock is that of a [ledger]: what nodes have observed, added up.
 type groups struct {
 	Site  string                   `json:"site"` // a storage may return another key's value
 	Clock time.Duration            `json:"clock"`
@@ -44,8 +44,8 @@ func decodeGroups(data []byte, site string) groups {
 	return g
 }
 
-// isGroupOf reports whether a prefix may be that of a site by some settings. What a storage returns in the place of the value
-// of this site must not have the keys of another one deleted.
+// isGroupOf reports whether a prefix may be that of a site by some settings. What a storage returns in the place of the
+// value of this site must not have the keys of another one deleted.
 func isGroupOf(site, prefix string) bool {
 	withoutDigest := func(name string) string { return name[:max(strings.LastIndex(name, "-"), 0)] }
 	return groupPattern.MatchString(prefix) && withoutDigest(prefix) == Prefix(withoutDigest(site))
@@ -93,6 +93,7 @@ func (r *register) note(ctx context.Context, site, prefix, former string) {
 		g.Used[former] = g.Clock
 	}
 	g.Used[prefix] = g.Clock
+	// What was removed in the meantime is in use by nobody, unless another process says so.
 	for _, unused := range g.unused() {
 		if r.removed[unused] {
 			delete(g.Used, unused)
@@ -109,16 +110,16 @@ func (r *register) note(ctx context.Context, site, prefix, former string) {
 	r.removed = make(map[string]bool)
 }
 
-// isUnused reports whether still no node uses a prefix. What was noted may be an hour old: a node that goes back to earlier
-// settings notes that after its first commit.
+// isUnused reports whether still no node uses a prefix. What was noted may be an hour old: a node that goes back to
+// earlier settings notes that after its first commit.
 func (r *register) isUnused(ctx context.Context, site, prefix string) bool {
 	var g groups
 	err := r.file.Load(ctx, func(data []byte) { g = decodeGroups(data, site) })
 	return err == nil && slices.Contains(g.unused(), prefix)
 }
 
-// keepRegister notes that the settings of this process are in use, and deletes the keys of those that no node has used for
-// thirty days, for five seconds at most. The process that has committed last does so.
+// keepRegister notes that the settings of this process are in use, and deletes the keys of those that no node has used
+// for thirty days, for five seconds at most. The process that has committed last does so.
 func (m *Member) keepRegister(ctx context.Context) {
 	r := &m.register
 	if !m.isWriter() || !r.turn.Take(ctx) {
@@ -154,6 +155,8 @@ func (n *Node) remove(ctx context.Context) (isDone bool) {
 	if err != nil {
 		return false
 	}
+
+	// At first all is condemned, and deleted later: a node that comes back to these settings in between finds out.
 	if c.Generation > 0 {
 		return n.condemnAll(ctx, l, c)
 	}
@@ -181,8 +184,8 @@ func (n *Node) remove(ctx context.Context) (isDone bool) {
 	return true
 }
 
-// condemnAll writes all objects of a site that nobody uses into the ledger, and deletes current. If a node uses the site
-// meanwhile, it finds them condemned.
+// condemnAll writes all objects of a site that nobody uses into the ledger, and deletes current. If a node uses the
+// site meanwhile, it finds them condemned.
 func (n *Node) condemnAll(ctx context.Context, l *ledger, c current) (isDone bool) {
 	names := n.namesOf(ctx, c.Manifest) // nil if it is lost
 	for name := range names {

@@ -42,8 +42,8 @@ type entry struct {
 }
 
 // state is a step on the way of an object out of the storage. Before it is deleted, the ledger says so for a while. A
-// commit that needs it again takes that back, and waits for a while before it stores the object: so, whichever ledger is
-// overwritten, no deletion that has begun meets it.
+// commit that needs it again takes that back, and waits for a while before it stores the object: so, whichever ledger
+// is overwritten, no deletion that has begun meets it.
 type state uint8
 
 const (
@@ -91,15 +91,19 @@ const (
 func (l *ledger) admit(names []string) (a admission) {
 	for _, name := range names {
 		e, isThere := l.Entries[name]
-		switch {
-		case isThere && e.State == condemned:
+		isCondemned := isThere && e.State == condemned
+		if isCondemned {
 			l.Entries[name] = l.now(rescued)
 			a = saves
-		case isThere && e.State == rescued && l.Clock-e.At < graceFor:
-			a = max(a, postponed)
-		default:
-			l.Entries[name] = l.now(unnamed)
+			continue
 		}
+		// Whoever has read the ledger before the object was rescued may still be deleting it.
+		isJustRescued := isThere && e.State == rescued && l.Clock-e.At < graceFor
+		if isJustRescued {
+			a = max(a, postponed)
+			continue
+		}
+		l.Entries[name] = l.now(unnamed)
 	}
 	return a
 }
@@ -134,6 +138,26 @@ func (l *ledger) due(named map[string]bool, observed time.Duration) (names []str
 // isListDue reports whether the storage is to be listed, for what no ledger knows.
 func (l *ledger) isListDue(observed time.Duration) bool { return l.Clock+observed-l.Listed >= day }
 
+// forget removes the entries of objects that were deleted, unless they are others by now.
+func (l *ledger) forget(deleted map[string]entry) {
+	for name, e := range deleted {
+		if l.Entries[name] == e {
+			delete(l.Entries, name)
+		}
+	}
+}
+
+// find enters objects that the storage has, and that nothing names. They leave room for others: what is forgotten of
+// them is found again.
+func (l *ledger) find(names []string) {
+	for _, name := range names {
+		_, isThere := l.Entries[name]
+		if !isThere && len(l.Entries) < maxEntries/2 {
+			l.Entries[name] = l.now(unnamed)
+		}
+	}
+}
+
 // recall enters what this node has entered in its last ledger, if another node has overwritten it.
 func (l *ledger) recall(own *ledger) {
 	for name, e := range own.Entries {
@@ -144,8 +168,9 @@ func (l *ledger) recall(own *ledger) {
 	}
 }
 
-// bound forgets what is too much, the latest first: those before them are deleted soon. The storage is listed for it then.
-// What is condemned or rescued is forgotten last: without its entry, a commit stores it while it may be under deletion.
+// bound forgets what is too much, the latest first: those before them are deleted soon. The storage is listed for it
+// then. What is condemned or rescued is forgotten last: without its entry, a commit stores it while it may be under
+// deletion.
 func (l *ledger) bound() {
 	if len(l.Entries) <= maxEntries {
 		return
@@ -153,10 +178,10 @@ func (l *ledger) bound() {
 	names := slices.SortedFunc(maps.Keys(l.Entries), func(a, b string) int {
 		x := l.Entries[a]
 		y := l.Entries[b]
-		if x.State != unnamed && y.State == unnamed {
-			return -1
-		}
-		if x.State == unnamed && y.State != unnamed {
+		if x.isProtecting() != y.isProtecting() {
+			if x.isProtecting() {
+				return -1
+			}
 			return 1
 		}
 		return cmp.Or(cmp.Compare(x.At, y.At), strings.Compare(a, b))
@@ -166,6 +191,9 @@ func (l *ledger) bound() {
 	}
 	l.Listed = min(l.Listed, l.Clock-day+keepFor)
 }
+
+// isProtecting reports whether a commit that needs the object waits because of the entry.
+func (e entry) isProtecting() bool { return e.State != unnamed }
 
 // storedLedger is a ledger as JSON.
 type storedLedger struct {
@@ -194,7 +222,11 @@ func (l *ledger) encode() []byte {
 		batches[l.Entries[name]] = append(batches[l.Entries[name]], binary...)
 	}
 	for e, names := range batches {
-		stored.Batches = append(stored.Batches, storedBatch{e.State, int64(e.At / time.Minute), base64.RawStdEncoding.EncodeToString(names)})
+		stored.Batches = append(stored.Batches, storedBatch{
+			State:   e.State,
+			At:      int64(e.At / time.Minute),
+			Objects: base64.RawStdEncoding.EncodeToString(names),
+		})
 	}
 	slices.SortFunc(stored.Batches, func(a, b storedBatch) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.State, b.State))
@@ -225,7 +257,11 @@ func decodeLedger(data []byte, prefix string) (*ledger, error) {
 	l.Listed = stored.Listed
 	for _, b := range stored.Batches {
 		names, err := base64.RawStdEncoding.DecodeString(b.Objects)
-		if err != nil || len(names)%nameSize != 0 || b.State > rescued || b.At < 0 || b.At > int64(l.Clock/time.Minute)+1 {
+		if err != nil || len(names)%nameSize != 0 {
+			return nil, errMalformed
+		}
+		isTime := b.At >= 0 && b.At <= int64(l.Clock/time.Minute)+1 // it was rounded up
+		if !isTime || b.State > rescued {
 			return nil, errMalformed
 		}
 		for name := range slices.Chunk(names, nameSize) {

@@ -19,7 +19,8 @@ const (
 	leaseFor     = 15 * time.Second // of a lock that has to be renewed
 
 	// askFor is how long a call of Lock may take before its context is canceled. There are storages that ignore their
-	// context, and try again at once when a request fails because of it: canceled, they never return and take a core each.
+	// context, and try again at once when a request fails because of it: canceled, they never return and take a core
+	// each.
 	askFor = 15 * time.Minute
 
 	// maxLockCalls is how many calls of Lock may be out at a time, of all sites of the process. Those that nobody waits
@@ -103,9 +104,9 @@ func (s lockState) after(e lockEvent) lockState {
 // isFor reports whether a refresh may want the lock: no other one of this process has it or waits for it.
 func (s lockState) isFor() bool { return s == lockFree || s == lockLate }
 
-// siteLock is the lock of a site, as one process has it. A call of Lock outlives the refresh that wanted the lock: nothing
-// but its own deadline cancels it. If it is granted late, the next refresh has it, if one waits, or it is released at once.
-// At most one call is out.
+// siteLock is the lock of a site, as one process has it. A call of Lock outlives the refresh that wanted the lock:
+// nothing but its own deadline cancels it. If it is granted late, the next refresh has it, if one waits, or it is
+// released at once. At most one call is out.
 type siteLock struct {
 	name string
 	node *Node
@@ -150,8 +151,8 @@ func (l *siteLock) watch() (lockState, <-chan struct{}) {
 	return l.state, l.changed
 }
 
-// ask waits until the lock is granted. refresh is for goWithout and end; 0: another refresh of this process has the lock. The
-// error matches ErrBusy if ctx has ended before, which is no error of the storage.
+// ask waits until the lock is granted. refresh is for goWithout and end; 0: another refresh of this process has the
+// lock. The error matches ErrBusy if ctx has ended before, which is no error of the storage.
 func (l *siteLock) ask(ctx context.Context, shared Shared) (refresh uint64, err error) {
 	for {
 		call, refresh, changed := l.want(ctx, shared)
@@ -201,8 +202,8 @@ func (l *siteLock) await(ctx context.Context, call *lockCall) error {
 	}
 }
 
-// result reports whether a call has returned, and else returns a channel that is closed once it may have. It may say that
-// the refresh does not wait any longer.
+// result reports whether a call has returned, and else returns a channel that is closed once it may have. It may say
+// that the refresh does not wait any longer.
 func (l *siteLock) result(call *lockCall, isGivenUp bool) (isOver bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,8 +213,8 @@ func (l *siteLock) result(call *lockCall, isGivenUp bool) (isOver bool, changed 
 	return call.isOver, l.changed
 }
 
-// goWithout breaks the lock, which some storages keep of processes that are gone, and lets a refresh go on without it. If
-// the call is granted meanwhile, the refresh has the lock all the same.
+// goWithout breaks the lock, which some storages keep of processes that are gone, and lets a refresh go on without it.
+// If the call is granted meanwhile, the refresh has the lock all the same.
 func (l *siteLock) goWithout(ctx context.Context, refresh uint64, shared Shared) {
 	l.mu.Lock()
 	if l.refresh != refresh {
@@ -223,6 +224,7 @@ func (l *siteLock) goWithout(ctx context.Context, refresh uint64, shared Shared)
 	isOut := l.on(lockForced) == lockBroken
 	call := l.call
 	l.mu.Unlock()
+
 	// That it was not ours is no failure, and that the storage fails shows in the next call.
 	_ = l.unlock(ctx, shared)
 	if isOut { // the lock that is broken may be what it waits for
@@ -281,14 +283,15 @@ func (l *siteLock) run(asked context.Context, call *lockCall) {
 	call.cancel = cancel
 	l.mu.Unlock()
 	err := ErrBusy
-	switch {
-	case lockSlots.Take(asked):
+	if lockSlots.Take(asked) {
 		err = l.lock(ctx, cancel, call)
 		lockSlots.Release()
-	case len(lockSlots) == maxLockCalls:
+	} else if len(lockSlots) == maxLockCalls {
 		err = errManyCalls
 	}
 	state := l.returned(call, eventOf(ctx, err), err)
+
+	// Whoever has asked may be gone: the state says whether a refresh has the lock now.
 	for state == lockGranted {
 		l.renew(ctx, call)
 		var changed <-chan struct{}
@@ -305,17 +308,18 @@ func (l *siteLock) run(asked context.Context, call *lockCall) {
 
 // eventOf returns what the result of a call means.
 func eventOf(ctx context.Context, err error) lockEvent {
-	switch {
-	case err == nil:
+	if err == nil {
 		return lockGotIt
-	case ctx.Err() != nil, isContention(err), errors.Is(err, ErrBusy):
+	}
+	isOthers := isContention(err) || errors.Is(err, ErrBusy)
+	if isOthers || ctx.Err() != nil {
 		return lockRefused
 	}
 	return lockFailed
 }
 
-// lock calls Lock. Some storages do not wait for a lock that another one has: then they are asked again, for as long as a
-// refresh waits.
+// lock calls Lock. Some storages do not wait for a lock that another one has: then they are asked again, for as long as
+// a refresh waits.
 func (l *siteLock) lock(ctx context.Context, cancel context.CancelFunc, call *lockCall) error {
 	ended := make(chan struct{})
 	defer close(ended)
@@ -376,6 +380,7 @@ func (l *siteLock) renew(ctx context.Context, call *lockCall) {
 
 // release releases a lock that was granted, or may have been.
 func (l *siteLock) release(ctx context.Context, call *lockCall) {
+	// One that stays would hold up all nodes until it is overdue.
 	for range 3 {
 		err := l.unlock(ctx, call.shared)
 		if isContention(err) {
@@ -399,8 +404,8 @@ func (l *siteLock) unlock(ctx context.Context, shared Shared) error {
 	return unlessMissing(err)
 }
 
-// contentions are parts of errors by which storages that do not wait for a lock say that another one has it, or that it is
-// not ours any more.
+// contentions are parts of errors by which storages that do not wait for a lock say that another one has it, or that it
+// is not ours any more.
 var contentions = []string{
 	"is locked", "already locked", "locked by", "lock exists", "lock already exists", "already held", "held by",
 	"not held", "not obtained", "duplicate key", "key exists", "wrong last sequence",

@@ -13,8 +13,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// Format is that of stored values: it is a part of the names in [MemberOptions], so that processes with another one share
-// nothing.
+// Format is that of stored values: it is a part of the names in [MemberOptions], so that processes with another one
+// share nothing.
 const Format = 2
 
 const (
@@ -42,8 +42,8 @@ type MemberOptions struct {
 	Now      func() time.Time
 }
 
-// Member is one process's part in a site that several processes share. It implements [persist.Shared]: as a storage, it has
-// the site's records and documents. It is safe for concurrent use.
+// Member is one process's part in a site that several processes share. It implements [persist.Shared]: as a storage, it
+// has the site's records and documents. It is safe for concurrent use.
 type Member struct {
 	*Node               // of the records and documents
 	Queue *Node         // of the announcements, which are one value, whatever the settings are
@@ -68,8 +68,8 @@ type Member struct {
 	isAlone  atomic.Bool  // it has refreshed the site as if it were alone
 }
 
-// Beginning is how a process begins that has nothing to serve: neither from the storage nor from its own copies. What it
-// finds by itself at first is a fragment of what the others serve, so it waits for that.
+// Beginning is how a process begins that has nothing to serve: neither from the storage nor from its own copies. What
+// it finds by itself at first is a fragment of what the others serve, so it waits for that.
 type Beginning uint8
 
 // The beginnings.
@@ -117,7 +117,12 @@ func NewMember(o MemberOptions) *Member {
 	latest := value("latest/" + o.Site)
 	m.last = persist.NewFile(latest, valueKey)
 	used := value("groups/" + o.Site)
-	m.register = register{turn: wait.NewSlots(1), file: persist.NewFile(used, valueKey), now: o.Now, removed: make(map[string]bool)}
+	m.register = register{
+		turn:    wait.NewSlots(1),
+		file:    persist.NewFile(used, valueKey),
+		now:     o.Now,
+		removed: make(map[string]bool),
+	}
 	m.nodes = []*Node{m.Node, m.Queue, latest, used}
 	return m
 }
@@ -134,12 +139,12 @@ func (m *Member) Configure(storage Shared, longest time.Duration) {
 // SetPatience sets how long the process waits for the shared storage while it has nothing to serve; 0: the default.
 func (m *Member) SetPatience(d time.Duration) { m.patience.Store(int64(cmp.Or(d, DefaultPatience))) }
 
-// Inherited implements [persist.Shared]: a site goes on from its records by other settings, from copies of those that were
-// in another storage, or from those before it was shared.
+// Inherited implements [persist.Shared]: a site goes on from its records by other settings, from copies of those that
+// were in another storage, or from those before it was shared.
 func (m *Member) Inherited(ctx context.Context) *store.Generation {
 	var storages []store.Storage
 	o := m.Options
-	o.Local = nil
+	o.Local = nil // whose copies are of the present settings
 	err := m.last.Load(ctx, func(prefix []byte) { o.Prefix = string(prefix) })
 	if err == nil {
 		storages = append(storages, New(o))
@@ -194,19 +199,19 @@ func (m *Member) Beginning() Beginning {
 	return beginning(m.isKnown(), m.Now().Sub(m.started), time.Duration(m.patience.Load()))
 }
 
-// IsAlone reports whether the process has refreshed the site as if it were alone, and does not know yet what others have
-// committed.
+// IsAlone reports whether the process has refreshed the site as if it were alone, and does not know yet what others
+// have committed.
 func (m *Member) IsAlone() bool { return m.isAlone.Load() && !m.isKnown() }
 
 // isWriter reports whether this process has committed the newest generation.
 func (m *Member) isWriter() bool { return m.Status().Writer == m.ID }
 
-// PlansItself reports whether the next refresh is planned by this process alone: it has committed the newest generation, or
-// nobody has committed any.
+// PlansItself reports whether the next refresh is planned by this process alone: it has committed the newest
+// generation, or nobody has committed any.
 func (m *Member) PlansItself() bool { return m.IsEmpty() || m.isWriter() }
 
-// DueFor returns when this process is to refresh the site. If the view of others is to be listed, or if it has held pages back,
-// they come first. If its visitors have requested something new, it comes before others.
+// DueFor returns when this process is to refresh the site. If the view of others is to be listed, or if it has held
+// pages back, they come first. If its visitors have requested something new, it comes before others.
 func (m *Member) DueFor(st persist.Standing) time.Time {
 	if !st.Serves && m.Beginning() == Waits {
 		return m.started.Add(time.Duration(m.patience.Load()))
@@ -214,6 +219,7 @@ func (m *Member) DueFor(st persist.Standing) time.Time {
 	if !m.IsEmpty() && m.Judge().Vote != Free {
 		return m.Due(false).Add(m.yieldFor())
 	}
+	// Another node may find the pages that were held back.
 	if st.HoldsBack && m.isWriter() {
 		return m.Due(false).Add(m.o.Interval)
 	}
@@ -241,7 +247,11 @@ func (m *Member) mayRefresh(ctx context.Context, st persist.Standing) bool {
 }
 
 // Join implements [persist.Shared]. It takes the lock if this process is to refresh the site now.
-func (m *Member) Join(ctx context.Context, standing func() persist.Standing, load func()) (persist.Role, func(), error) {
+func (m *Member) Join(
+	ctx context.Context,
+	standing func() persist.Standing,
+	load func(),
+) (persist.Role, func(), error) {
 	st := standing()
 	if !st.Serves && m.Beginning() == Waits {
 		if st.Demanded {
@@ -252,23 +262,28 @@ func (m *Member) Join(ctx context.Context, standing func() persist.Standing, loa
 	if !m.mayRefresh(ctx, st) {
 		return persist.Follower, nil, nil
 	}
+
+	// Waiting for the lock may take long, so all is looked at again.
 	release, err := m.Acquire(ctx)
 	if err == nil || m.Newer() {
 		load() // another process has committed meanwhile
 	}
-	if err == nil {
-		st = standing()
-		if m.mayRefresh(ctx, st) {
-			m.begin(st)
-			return persist.Writer, release, nil
-		}
+	st = standing()
+	mayRefresh := m.mayRefresh(ctx, st)
+	if err == nil && !mayRefresh {
 		release()
 		return persist.Follower, nil, nil
 	}
-	st = standing()
-	if (!st.Serves || m.IsAlone()) && m.mayRefresh(ctx, st) {
+	if err == nil {
 		m.begin(st)
-		return persist.Writer, nil, nil // as if it were alone: better twice than nothing
+		return persist.Writer, release, nil
+	}
+
+	// As if it were alone: better twice than nothing.
+	needsOwn := !st.Serves || m.IsAlone()
+	if needsOwn && mayRefresh {
+		m.begin(st)
+		return persist.Writer, nil, nil
 	}
 	if errors.Is(err, ErrBusy) || ctx.Err() != nil {
 		return persist.Later, nil, nil
@@ -276,8 +291,8 @@ func (m *Member) Join(ctx context.Context, standing func() persist.Standing, loa
 	return persist.Later, nil, fmt.Errorf("locking the site in the shared storage: %w", err)
 }
 
-// begin notes that the process refreshes the site. One that has begun as if it were alone goes on like that until the storage
-// responds: a first crawl may take many refreshes.
+// begin notes that the process refreshes the site. One that has begun as if it were alone goes on like that until the
+// storage responds: a first crawl may take many refreshes.
 func (m *Member) begin(st persist.Standing) {
 	if !st.Serves {
 		m.isAlone.Store(m.Beginning() == Begins)
@@ -292,6 +307,7 @@ func (m *Member) Commit(ctx context.Context, c persist.Commit, write func() erro
 	} else {
 		err = write()
 	}
+	// A storage that cannot be written, as a full one, is not to have the site refreshed in vain all the time.
 	if err != nil {
 		pause := min(c.Next, max(retryLeast, shareOfTime*c.Cost))
 		m.retry.Store(m.Now().Add(pause).UnixNano())

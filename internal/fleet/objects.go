@@ -58,6 +58,8 @@ func (n *Node) object(ctx context.Context, name string) (data []byte, err error)
 	if data != nil {
 		return data, nil
 	}
+
+	// A part that is smaller than the others, or none, is the last.
 	for i := 0; err == nil && len(data) == i*partSize; i++ {
 		var part []byte
 		part, err = n.load(ctx, path.Join(folder, partName(name, i)))
@@ -73,6 +75,7 @@ func (n *Node) object(ctx context.Context, name string) (data []byte, err error)
 	if err != nil {
 		return nil, err
 	}
+	// A storage may show a new value of current before the objects that were stored before it.
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.Now().Sub(n.changedAt) < settleFor {
@@ -117,8 +120,8 @@ func (n *Node) named(manifest string, data []byte) map[string]bool {
 	return names
 }
 
-// namesOf returns what a manifest names; nil: it cannot be loaded. If there is none, it is what the one before has named,
-// which the storage may have lost.
+// namesOf returns what a manifest names; nil: it cannot be loaded. If there is none, it is what the one before has
+// named, which the storage may have lost.
 func (n *Node) namesOf(ctx context.Context, manifest string) map[string]bool {
 	n.mu.Lock()
 	names := n.names
@@ -145,7 +148,8 @@ func (n *Node) know(manifest string, names map[string]bool) {
 }
 
 // Store implements [store.Storage]. Storing the manifest commits the generation, with all objects that it names: see
-// [Node.Settled]. The error matches ErrLost if there is a newer one than was adopted. Other values than objects are not kept.
+// [Node.Settled]. The error matches ErrLost if there is a newer one than was adopted. Other values than objects are not
+// kept.
 func (n *Node) Store(ctx context.Context, key string, value []byte) error {
 	name := path.Base(key)
 	isManifest := name == manifestName
@@ -158,6 +162,7 @@ func (n *Node) Store(ctx context.Context, key string, value []byte) error {
 	n.mu.Lock()
 	n.uncopied[name] = value
 	n.mu.Unlock()
+	// Objects are stored by the commit, which enters them into the ledger first.
 	if isManifest {
 		return n.commit(ctx, name, n.named(name, value))
 	}
@@ -182,8 +187,8 @@ func (n *Node) storeNew(ctx context.Context, named map[string]bool) error {
 }
 
 // Load implements [store.Storage]. The manifest is that of the newest generation, which the next commit follows after
-// [Node.Adopt]. If the storage fails before the node has seen any, it is that of the local copies. If it is lost, there is
-// none.
+// [Node.Adopt]. If the storage fails before the node has seen any, it is that of the local copies. If it is lost, there
+// is none.
 func (n *Node) Load(ctx context.Context, key string) (data []byte, err error) {
 	name := path.Base(key)
 	if name != manifestName {
@@ -215,8 +220,8 @@ func (n *Node) Load(ctx context.Context, key string) (data []byte, err error) {
 	return data, err
 }
 
-// Adopt says that the node goes on from the manifest that it has loaded last, or begins anew if there was none. There may
-// be a newer one already: see [Node.Newer]. If some is damaged, this node refreshes the site at once.
+// Adopt says that the node goes on from the manifest that it has loaded last, or begins anew if there was none. There
+// may be a newer one already: see [Node.Newer]. If some is damaged, this node refreshes the site at once.
 func (n *Node) Adopt(ctx context.Context, isDamaged bool) {
 	n.mu.Lock()
 	loaded := n.loaded
@@ -239,6 +244,7 @@ func (n *Node) adopt(ctx context.Context, c current) {
 	if !isOther || c.Manifest == "" {
 		return
 	}
+	// Only now, as others can load what was committed: a slow disk of this node does not hold them up.
 	for name, data := range uncopied {
 		n.copies.store(ctx, path.Join(folder, name), data)
 	}

@@ -16,8 +16,8 @@ type Sight struct {
 // Vote is what a node may do by what the others see.
 type Vote uint8
 
-// The votes. The view of most nodes is listed, not the newest: neither a checkout, which gives all files new times, nor a
-// rollback is to win by itself.
+// The votes. The view of most nodes is listed, not the newest: neither a checkout, which gives all files new times, nor
+// a rollback is to win by itself.
 const (
 	Free     Vote = iota // whoever is due refreshes the site
 	Outvoted             // most nodes have another view in common, and refresh the site
@@ -31,8 +31,8 @@ type Judgement struct {
 	Apart      []string // names of the nodes with another view than is listed, for one node to warn of; nil: nobody is to
 }
 
-// judge decides what a node may do. isLasting says that the views of all have been as they are for over two intervals: until
-// then they may differ because of the times at which they were taken, or of a deployment.
+// judge decides what a node may do. isLasting says that the views of all have been as they are for over two intervals:
+// until then they may differ because of the times at which they were taken, or of a deployment.
 func judge(own Sight, others []Sight, writer string, isLasting bool) Judgement {
 	all := voters(own, others)
 	if own.View == "" {
@@ -44,15 +44,14 @@ func judge(own Sight, others []Sight, writer string, isLasting bool) Judgement {
 		listed = viewOf(all, writer)
 	}
 	isOther := listed != "" && listed != own.View
-	switch {
-	case isOther && isMajority:
+	if isOther && isMajority {
 		j.Vote = Outvoted
-	case isOther && isLasting:
+	} else if isOther && isLasting {
 		j.Vote = Yields
 	}
 	// All nodes come to the same result. The first one tells operators of it.
-	isFirst := slices.MinFunc(all, func(a, b Sight) int { return cmp.Compare(a.Node, b.Node) }).Node == own.Node
-	if isLasting && isFirst {
+	first := slices.MinFunc(all, func(a, b Sight) int { return cmp.Compare(a.Node, b.Node) })
+	if isLasting && first.Node == own.Node {
 		j.Apart = apart(all, cmp.Or(listed, own.View))
 	}
 	return j
@@ -86,8 +85,8 @@ func viewOf(all []Sight, node string) string {
 	return ""
 }
 
-// isSeconded reports whether another node has the same view, or none has one that lasts: the views of an application whose front
-// page is never the same twice tell nothing.
+// isSeconded reports whether another node has the same view, or none has one that lasts: the views of an application
+// whose front page is never the same twice tell nothing.
 func isSeconded(own Sight, others []Sight) bool {
 	couldTell := false
 	for _, s := range others {

@@ -24,12 +24,12 @@ const (
 	yieldLooks = 5   // for which a node without the listed view lets others refresh the site after it is due
 )
 
-// views are what the live nodes of a site see of it. All of it is one value in the storage, an entry a node: some storages list
-// no keys, and nodes that are gone leave none behind. Nodes that write it at once may lose an entry, so each reads again what it has
-// written. What is lost even so comes back with the next look of its node.
+// views are what the live nodes of a site see of it. All of it is one value in the storage, an entry a node: some
+// storages list no keys, and nodes that are gone leave none behind. Nodes that write it at once may lose an entry, so
+// each reads again what it has written. What is lost even so comes back with the next look of its node.
 //
-// Whether a node lives is told by its entry, which changes with each look. Clocks do not count: each reader notes when it has
-// seen a change.
+// Whether a node lives is told by its entry, which changes with each look. Clocks do not count: each reader notes when
+// it has seen a change.
 type views struct {
 	now func() time.Time
 
@@ -57,7 +57,8 @@ type observed struct {
 	at time.Time // when it was seen to be another one than before
 }
 
-// lasts returns for how long an entry counts without so many looks: those of the node, or of the reader if they are rarer.
+// lasts returns for how long an entry counts without so many looks: those of the node, or of the reader if they are
+// rarer.
 func (o *observed) lasts(looks int, every, slack time.Duration) time.Duration {
 	return spanOf(looks, max(o.Every, every), slack)
 }
@@ -69,7 +70,12 @@ func spanOf(looks int, every, slack time.Duration) time.Duration {
 
 // newViews returns the views of a node with a name.
 func newViews(name string, now func() time.Time) *views {
-	return &views{now: now, own: sight{Name: name[:min(len(name), maxName)]}, others: make(map[string]*observed), changed: now()}
+	return &views{
+		now:     now,
+		own:     sight{Name: name[:min(len(name), maxName)]},
+		others:  make(map[string]*observed),
+		changed: now(),
+	}
 }
 
 // settle says which place this node has.
@@ -92,8 +98,8 @@ func (v *views) look(view string, every time.Duration) {
 	v.own.Every = every
 }
 
-// merge reads the stored value, and returns what is to be stored in its place: with this node's entry, and without those of
-// nodes that are gone. isStored: it has this node's entry already.
+// merge reads the stored value, and returns what is to be stored in its place: with this node's entry, and without
+// those of nodes that are gone. isStored: it has this node's entry already.
 func (v *views) merge(self string, stored []byte, slack time.Duration) (next []byte, isStored bool) {
 	var entries map[string]sight
 	if json.Unmarshal(stored, &entries) != nil {
@@ -118,8 +124,7 @@ func (v *views) merge(self string, stored []byte, slack time.Duration) (next []b
 func (v *views) observe(self string, entries map[string]sight, slack time.Duration) {
 	now := v.now()
 	for id, s := range entries {
-		isValid := hashPattern.MatchString(id) && len(s.Name) <= maxName && len(s.Place) <= maxName && len(s.View) <= maxName && s.Every >= 0
-		if id == self || !isValid {
+		if id == self || !hashPattern.MatchString(id) || !s.isValid() {
 			continue
 		}
 		s.Every = min(s.Every, day)
@@ -135,8 +140,14 @@ func (v *views) observe(self string, entries map[string]sight, slack time.Durati
 	})
 }
 
-// isReplaced reports whether another process has been started in the place of one, which has ended without taking its entry away:
-// it must not vote as long as it might live. Under mu.
+// isValid reports whether a node of this version may have written an entry.
+func (s *sight) isValid() bool {
+	isShort := len(s.Name) <= maxName && len(s.Place) <= maxName && len(s.View) <= maxName
+	return isShort && s.Every >= 0
+}
+
+// isReplaced reports whether another process has been started in the place of one, which has ended without taking its
+// entry away: it must not vote as long as it might live. Under mu.
 func (v *views) isReplaced(id string) bool {
 	o := v.others[id]
 	if o.Place == "" {
@@ -166,7 +177,7 @@ func (v *views) live(self string, slack time.Duration) (own Sight, others []Sigh
 	defer v.mu.Unlock()
 	now := v.now()
 	own = v.own.of(self)
-	set := own.Node + own.View
+	set := own.Node + own.View // all of it as one text, to be compared
 	for _, id := range slices.Sorted(maps.Keys(v.others)) {
 		o := v.others[id]
 		if now.Sub(o.at) > o.lasts(liveLooks, v.own.Every, slack) {
@@ -184,7 +195,13 @@ func (v *views) live(self string, slack time.Duration) (own Sight, others []Sigh
 
 // of returns the entry of a node as what it sees.
 func (s sight) of(id string) Sight {
-	return Sight{Node: id, Name: strings.TrimSpace(s.Name + " " + id[:min(len(id), shownDigits)]), View: s.View, IsSettled: s.Held > 0}
+	digits := id[:min(len(id), shownDigits)] // two nodes may be on one host
+	return Sight{
+		Node:      id,
+		Name:      strings.TrimSpace(s.Name + " " + digits),
+		View:      s.View,
+		IsSettled: s.Held > 0,
+	}
 }
 
 const (
@@ -192,8 +209,8 @@ const (
 	lookPause   = 3 * time.Second // at most, between tries
 )
 
-// Look tells the other nodes what this one sees of the site, and reads what they see. The next look comes after every. An error is
-// that of the storage: the nodes that are not heard of count as gone some time later.
+// Look tells the other nodes what this one sees of the site, and reads what they see. The next look comes after every.
+// An error is that of the storage: the nodes that are not heard of count as gone some time later.
 func (m *Member) Look(ctx context.Context, view string, every time.Duration) error {
 	m.views.settle(m.copies.place(ctx))
 	m.views.look(view, every)
@@ -235,8 +252,8 @@ func (m *Member) Leave(ctx context.Context) error {
 	return m.write(ctx, viewsKey, data)
 }
 
-// isBlind reports whether this node has not read what the others see for as long as makes them count as gone, as after a start
-// while the storage fails. That it knows of none says nothing then.
+// isBlind reports whether this node has not read what the others see for as long as makes them count as gone, as after
+// a start while the storage fails. That it knows of none says nothing then.
 func (v *views) isBlind(slack time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -274,6 +291,6 @@ func (m *Member) Name() string {
 	return own.Name
 }
 
-// yieldFor is how long a node lets others refresh the site after it is due, whose view is to be listed. If none does, it does
-// so itself.
+// yieldFor is how long a node lets others refresh the site after it is due, whose view is to be listed. If none does,
+// it does so itself.
 func (m *Member) yieldFor() time.Duration { return 2 * yieldLooks * m.o.Interval }
