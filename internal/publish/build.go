@@ -31,9 +31,9 @@ const (
 	maxBytes  = 52_428_800 // of a document, uncompressed
 )
 
-// Bounds of memory. A cutter holds its pages until it is known that they do not fit into one document. Where pages of all
-// sections come in turns, as with a pattern such as */de/*, all of them do so at once: a million pages in all, each of
-// which takes about 150 bytes, beside those that are in no section.
+// Bounds of memory. A cutter holds its pages until it is known that they do not fit into one document. Where pages of
+// all sections come in turns, as with a pattern such as */de/*, all of them do so at once: a million pages in all, each
+// of which takes about 150 bytes, beside those that are in no section.
 const (
 	MaxSections = 100
 	maxHeld     = 1_000_000 // pages, by the cutters of sections
@@ -57,8 +57,8 @@ type Options struct {
 	Workers   int       // goroutines that encode shards; up to 1: only the caller's
 	Now       time.Time // modification time of new documents
 
-	// Sections are the names of those that there may be, and SectionOf returns that of the one that a path is in; "": none.
-	// Nil: there are no sections.
+	// Sections are the names of those that there may be, and SectionOf returns that of the one that a path is in; "":
+	// none. Nil: there are no sections.
 	Sections  []string
 	SectionOf func(path string) string
 
@@ -66,8 +66,8 @@ type Options struct {
 	Listed func(path, section string)
 }
 
-// sectionURLs returns the most pages in a document of a section. It does not shrink with each further section: that would
-// change the shards of the others.
+// sectionURLs returns the most pages in a document of a section. It does not shrink with each further section: that
+// would change the shards of the others.
 func (o *Options) sectionURLs() int {
 	most := cmp.Or(o.ShardURLs, defaultMaxPages)
 	if len(o.Sections) > fewSections {
@@ -131,7 +131,10 @@ type builder struct {
 
 // indexRoom returns how many shards fit into an index.
 func (b *builder) indexRoom() int {
-	const escaped, elements = 6, 128 // at most: bytes of a character, and of the rest of an entry
+	const (
+		escaped  = 6   // bytes of a character at most
+		elements = 128 // and of the rest of an entry
+	)
 	longest := len(b.url(suffixOf("", 0)))
 	for _, name := range b.Sections {
 		longest = max(longest, len(b.url(suffixOf(name, 0))))
@@ -139,7 +142,8 @@ func (b *builder) indexRoom() int {
 	return min(maxShards, maxBytes/(escaped*longest+elements))
 }
 
-// push adds a page, which comes after all others. What is beside the XML has those, too, for which no XML document has room.
+// push adds a page, which comes after all others. What is beside the XML has those, too, for which no XML document has
+// room.
 func (b *builder) push(p page.Page) error {
 	section := b.sectionOf(p.Path)
 	if b.Listed != nil {
@@ -178,7 +182,8 @@ func (b *builder) newCutter(section string, most int) *cutter {
 	})
 }
 
-// end ends the cutters, that of the rest last: whether a site has only one document shows when all sections have theirs.
+// end ends the cutters, that of the rest last: whether a site has only one document shows when all sections have
+// theirs.
 func (b *builder) end() error {
 	for _, name := range slices.Sorted(maps.Keys(b.cutters)) {
 		if err := b.cutters[name].end(); err != nil {
@@ -221,11 +226,11 @@ func (b *builder) add(section string, s shard) {
 		First:  strings.Clone(s.Pages[0].Path), // it may be part of a larger string
 		Pages:  len(s.Pages),
 	}
-	switch {
-	case s.Only && section != "":
-		d.Suffix = suffixOfSection(section)
-	case s.Only && len(b.shards) == 0: // nor are there sections
+	isOnlyOfAll := s.Only && section == "" && len(b.shards) == 0 // nor are there sections
+	if isOnlyOfAll {
 		d.Suffix = ""
+	} else if s.Only && section != "" {
+		d.Suffix = suffixOfSection(section)
 	}
 	b.shards = append(b.shards, d)
 	b.run(func() { b.encode(d, s.Pages) })
@@ -233,8 +238,9 @@ func (b *builder) add(section string, s shard) {
 
 // addFile compresses a document beside the XML, unless the previous snapshot has the same.
 func (b *builder) addFile(f webpage.Document) {
-	if old := b.previous.Find(f.Name); old != nil && old.ETag == f.ETag {
-		b.files = append(b.files, old)
+	old := b.previous.Find(f.Name)
+	if old != nil && old.ETag == f.ETag {
+		b.files = append(b.files, old) // without rendering it, which takes longer than all else
 		return
 	}
 	d := &Document{Suffix: f.Name, Type: f.Type, Policy: f.Policy, ETag: f.ETag}
@@ -278,6 +284,8 @@ func (b *builder) finish() *Snapshot {
 	}
 	b.web.Finish()
 	b.workers.Wait()
+
+	// An index says when its shards were modified, so they are to be complete.
 	slices.SortFunc(b.shards, inOrder) // of several sections, they were completed in turns
 	s := &Snapshot{Index: b.shards[0], Files: b.files, LeftOut: b.leftOut, News: b.web.InNews()}
 	if s.Index.Suffix != "" { // it is not the only one
@@ -301,7 +309,8 @@ func (b *builder) sectionIndexes() (indexes []*Document) {
 		}
 		shards := rest[:n]
 		rest = rest[n:]
-		if section == "" || shards[0].Suffix == suffixOfSection(section) {
+		isWhole := shards[0].Suffix == suffixOfSection(section) // it needs no index
+		if section == "" || isWhole {
 			continue
 		}
 		d := b.index(suffixOfSection(section), shards)
@@ -338,8 +347,9 @@ func (b *builder) encode(d *Document, pages []page.Page) {
 		}
 		return size
 	}
-	// Under the name of a removed shard, Find returns another one.
-	if old := b.previous.Find(d.Suffix); old != nil && old.Suffix == d.Suffix {
+	old := b.previous.Find(d.Suffix)
+	isSameName := old != nil && old.Suffix == d.Suffix // under the name of a removed shard, Find returns another one
+	if isSameName {
 		hash := xxhash.New()
 		size := write(hash)
 		if etagOf(hash, size) == old.ETag {

@@ -48,8 +48,8 @@ type Headers struct {
 // Section returns the name of the section whose pages the document lists; "": of none, or of all.
 func (d *Document) Section() string { return SectionOf(d.Suffix) }
 
-// IsNews reports whether the document, which may be nil, is the news sitemap. A section of that name, as there may be without
-// news, has pages.
+// IsNews reports whether the document, which may be nil, is the news sitemap. A section of that name, as there may be
+// without news, has pages.
 func (d *Document) IsNews() bool {
 	return d != nil && d.Suffix == webpage.NewsSitemap && d.Pages == 0 && !d.Index
 }

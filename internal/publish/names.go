@@ -43,25 +43,35 @@ func ParseName(path, stem string, beside webpage.Options) (suffix string, form F
 	}
 	for f, extension := range extensions[:FormFile] {
 		if suffix, found := strings.CutSuffix(rest, extension); found {
-			if beside.News != nil && suffix == webpage.NewsSitemap {
-				return suffix, Form(f), Form(f) != FormText
-			}
-			return suffix, Form(f), suffix == "" || isHash(suffix, shardHash) || SectionOf(suffix) != ""
+			return suffix, Form(f), isSitemap(suffix, Form(f), beside)
 		}
 	}
-	switch rest {
-	case webpage.Feed:
-		return rest, FormFile, beside.Feed
-	case webpage.Stylesheet:
-		return rest, FormFile, beside.Stylesheet
-	}
-	part, isHTML := strings.CutSuffix(rest, webpage.HTML)
-	isFolder := part == "" || isHash(part, folderHash) // the page of the topmost folder has no hash
-	return rest, FormFile, beside.HTML && isHTML && isFolder
+	return rest, FormFile, isFile(rest, beside)
 }
 
-// SectionOf returns the name of the section that an XML document belongs to by its suffix: "blog" of -blog, which is its
-// only urlset or its index, and of -blog-0123456789ab, which is one of its shards. "": it belongs to none.
+// isSitemap reports whether a suffix may be that of an XML document in a form.
+func isSitemap(suffix string, form Form, beside webpage.Options) bool {
+	if suffix == webpage.NewsSitemap && beside.News != nil {
+		return form != FormText // a list of URLs says nothing of articles
+	}
+	return suffix == "" || isHash(suffix, shardHash) || SectionOf(suffix) != ""
+}
+
+// isFile reports whether a suffix may be that of a document beside the XML.
+func isFile(suffix string, beside webpage.Options) bool {
+	switch suffix {
+	case webpage.Feed:
+		return beside.Feed
+	case webpage.Stylesheet:
+		return beside.Stylesheet
+	}
+	part, isHTML := strings.CutSuffix(suffix, webpage.HTML)
+	isFolder := part == "" || isHash(part, folderHash) // the page of the topmost folder has no hash
+	return beside.HTML && isHTML && isFolder
+}
+
+// SectionOf returns the name of the section that an XML document belongs to by its suffix: "blog" of -blog, which is
+// its only urlset or its index, and of -blog-0123456789ab, which is one of its shards. "": it belongs to none.
 func SectionOf(suffix string) string {
 	name, ours := strings.CutPrefix(suffix, "-")
 	if !ours {
@@ -78,13 +88,14 @@ func SectionOf(suffix string) string {
 
 // Errors of names of sections.
 var (
-	errSectionName = fmt.Errorf("use 1 to %d lowercase letters, digits and dashes, with a letter or digit at both ends", maxSection)
-	errShardName   = fmt.Errorf("a name whose last part is %d hexadecimal digits is that of a shard", shardHash)
+	errSectionName = fmt.Errorf(
+		"use 1 to %d lowercase letters, digits and dashes, with a letter or digit at both ends", maxSection)
+	errShardName = fmt.Errorf("a name whose last part is %d hexadecimal digits is that of a shard", shardHash)
 )
 
-// CheckSectionName checks the name of a section: 1 to 32 lower-case letters, digits and hyphens. It begins and ends with a
-// letter or digit, and what is behind its last hyphen, or all of it, is not twelve hexadecimal digits: its document would
-// have the name of a shard.
+// CheckSectionName checks the name of a section: 1 to 32 lower-case letters, digits and hyphens. It begins and ends
+// with a letter or digit, and what is behind its last hyphen, or all of it, is not twelve hexadecimal digits: its
+// document would have the name of a shard.
 func CheckSectionName(name string) error {
 	if name == "" || len(name) > maxSection {
 		return errSectionName

@@ -44,8 +44,9 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 	return meta, documents, err
 }
 
-// Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Documents that previous
-// has, which may be nil, are not read. Errors are as of [store.Generation.Document], or match [store.ErrDamaged].
+// Restore returns the snapshot whose documents g has. meta is as returned by [Snapshot.Documents]. Documents that
+// previous has, which may be nil, are not read. Errors are as of [store.Generation.Document], or match
+// [store.ErrDamaged].
 func Restore(
 	ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Snapshot,
 ) (_ *Snapshot, err error) {
@@ -63,7 +64,8 @@ func Restore(
 		if err := json.Unmarshal(stored.Meta, d); err != nil {
 			return nil, damaged(err)
 		}
-		if known := previous.Find(d.Suffix); known != nil && isSame(known, d) {
+		known := previous.Find(d.Suffix)
+		if known != nil && isSame(known, d) {
 			d.Gzip = known.Gzip
 		} else {
 			d.Gzip, err = g.Document(ctx, i)
@@ -72,23 +74,35 @@ func Restore(
 			return nil, fmt.Errorf("reading the stored documents: %w", err)
 		}
 		d.setHeaders()
-		switch {
-		case form == FormFile, d.IsNews():
-			s.Files = append(s.Files, d)
-		case d.Suffix == "":
-			s.Index = d
-		case d.Index:
-			s.Indexes = append(s.Indexes, d)
-		default:
-			s.Shards = append(s.Shards, d)
-		}
+		s.put(d, form)
 	}
-	// An index without shards, or shards without one, is the rest of a snapshot, as is less than was stored.
-	if s.Index == nil || s.Index.Index != (len(s.Shards) > 0) || len(g.Documents()) < m.Documents {
+	// A storage may have lost some: an index without one of its shards was served once.
+	isComplete := len(g.Documents()) >= m.Documents
+	if !isComplete || !s.isWhole() {
 		return nil, damaged(errors.New("documents are missing"))
 	}
 	s.complete()
 	s.retired = m.Retired
 	s.leadOn()
 	return s, nil
+}
+
+// put puts a document where it belongs, by its form.
+func (s *Snapshot) put(d *Document, form Form) {
+	switch {
+	case form == FormFile, d.IsNews():
+		s.Files = append(s.Files, d)
+	case d.Suffix == "":
+		s.Index = d
+	case d.Index:
+		s.Indexes = append(s.Indexes, d)
+	default:
+		s.Shards = append(s.Shards, d)
+	}
+}
+
+// isWhole reports whether there is an index with shards, or a urlset alone. An index without shards, or shards without
+// one, is the rest of a snapshot.
+func (s *Snapshot) isWhole() bool {
+	return s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
 }

@@ -66,8 +66,9 @@ func (s *Snapshot) all() []*Document {
 	return slices.Concat([]*Document{s.Index}, s.Shards, s.Indexes, s.Files)
 }
 
-// retire remembers the names of the previous snapshot, which may be nil, that no document has any more. sectionOf returns the
-// section that a path is in now. hasNews: the name of the news sitemap is its own, even while there is none.
+// retire remembers the names of the previous snapshot, which may be nil, that no document has any more. sectionOf
+// returns the section that a path is in now. hasNews: the name of the news sitemap is its own, even while there is
+// none.
 func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path string) string, hasNews bool) {
 	if previous == nil {
 		return
@@ -81,7 +82,13 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 	for _, d := range slices.Concat(previous.Shards, previous.Indexes) {
 		all = append(all, retired{Suffix: d.Suffix, First: d.First, At: now.UTC()})
 	}
-	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix] != nil || hasNews && r.Suffix == webpage.NewsSitemap })
+	// What has the name now comes first. Robots.txt names the news sitemap, which a former section of that name must
+	// not be.
+	isTaken := func(r retired) bool {
+		isOfNews := hasNews && r.Suffix == webpage.NewsSitemap
+		return isOfNews || s.names[r.Suffix] != nil
+	}
+	all = slices.DeleteFunc(all, isTaken)
 	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):])
 	for i := range s.retired {
 		r := &s.retired[i]
@@ -98,11 +105,12 @@ func (s *Snapshot) leadOn() {
 	}
 }
 
-// successor returns the document to which a retired name leads: that of a section to the document of another section, which
-// may be an index; else to a urlset.
+// successor returns the document to which a retired name leads: that of a section to the document of another section,
+// which may be an index; else to a urlset.
 func (s *Snapshot) successor(r retired) *Document {
 	if IsOfSection(r.Suffix) && r.Section != "" {
-		i, hasIndex := slices.BinarySearchFunc(s.Indexes, suffixOfSection(r.Section), func(d *Document, suffix string) int {
+		suffix := suffixOfSection(r.Section)
+		i, hasIndex := slices.BinarySearchFunc(s.Indexes, suffix, func(d *Document, suffix string) int {
 			return strings.Compare(d.Suffix, suffix)
 		})
 		if hasIndex {
@@ -112,8 +120,8 @@ func (s *Snapshot) successor(r retired) *Document {
 	return s.Holding(r.Section, r.First)
 }
 
-// Find returns the document with a suffix: see [ParseName]. For a shard or section that was removed within 90 days, it is
-// the one that now has its first page. nil: the suffix is not known.
+// Find returns the document with a suffix: see [ParseName]. For a shard or section that was removed within 90 days, it
+// is the one that now has its first page. nil: the suffix is not known.
 func (s *Snapshot) Find(suffix string) *Document {
 	if s == nil {
 		return nil
@@ -134,10 +142,10 @@ func (s *Snapshot) Holding(section, path string) *Document {
 		i--
 	}
 	isThere := i < len(s.Shards) && s.Shards[i].Section() == section
-	switch {
-	case isThere:
+	if isThere {
 		return s.Shards[i]
-	case section != "":
+	}
+	if section != "" {
 		return s.Holding("", path)
 	}
 	return s.Shards[0] // all pages are in sections
