@@ -8,8 +8,8 @@ import (
 // separators stand between the title of a page and the name of its site.
 var separators = []string{" - ", " | ", " – ", " — ", " · ", " :: "}
 
-// headline returns a title without the names of its site that it ends or begins with, after or before a separator. A title
-// that is nothing but a name stays. Google wants neither the name of the publication nor that of the author in it
+// headline returns a title without the names of its site that it ends or begins with, after or before a separator. A
+// title that is nothing but a name stays. Google wants neither the name of the publication nor that of the author in it
 // (https://developers.google.com/search/docs/crawling-indexing/sitemaps/news-sitemap#news-sitemap-reference).
 func headline(title string, names []string) string {
 	for {
@@ -35,11 +35,13 @@ func withoutName(title string, names []string) string {
 			}
 			first := strings.TrimSpace(title[:at])
 			rest = strings.TrimSpace(rest)
-			switch {
-			case first == "" || rest == "":
-			case isName(rest):
+			if first == "" || rest == "" {
+				continue // the title is nothing but a name
+			}
+			if isName(rest) {
 				return first
-			case isName(first):
+			}
+			if isName(first) {
 				return rest
 			}
 		}

@@ -117,34 +117,55 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 	isFirst := f.parent == nil && p == nil
 	if isFirst {
 		v.Site = t.front
+	} else {
+		v.Folder = t.folderLabel(f, p)
 	}
 	if v.Site == "" {
 		v.Site = v.Host
 	}
-	switch {
-	case p != nil && p.IsIndex:
-		v.Folder = "All folders"
-	case f.path == "/" && !isFirst:
-		v.Folder = v.Host
-	case !isFirst:
-		v.Folder = pathLabel(f.path)
-	}
-	if t.Feed && isFirst { // whether there is a feed is known at the end
+	if t.Feed && isFirst { // the first document is made last: only then it is known whether there is a feed
 		v.Feed = t.Sitemap + Feed
 	}
+	v.Above = t.above(f, p)
+	v.addRows(rows)
+	v.Sections = sectionsOf(f.path, rows)
+	v.Contents = contentsOf(f.path, v.Sections)
+	return v
+}
+
+// folderLabel is what the document of a folder is called, or a part of it.
+func (t *tree) folderLabel(f *folder, p *part) string {
+	if p != nil && p.IsIndex {
+		return "All folders"
+	}
+	if f.path == "/" {
+		return t.host()
+	}
+	return pathLabel(f.path)
+}
+
+// above are links to the documents around that of a folder, the outermost first. A part is in the document of its
+// folder.
+func (t *tree) above(f *folder, p *part) (links []row) {
 	for above := f; above != nil; above = above.parent {
-		if above.hasDocument() && (above != f || p != nil) {
-			v.Above = append(v.Above, row{Label: pathLabel(above.path), URL: t.Sitemap + above.name})
+		isItself := above == f && p == nil
+		if above.hasDocument() && !isItself {
+			links = append(links, row{Label: pathLabel(above.path), URL: t.Sitemap + above.name})
 		}
 	}
-	slices.Reverse(v.Above)
+	slices.Reverse(links)
+	return links
+}
+
+// addRows counts the pages of rows, and adds those that are in no section.
+func (v *view) addRows(rows []row) {
 	v.IsWhole = true
 	for _, r := range rows {
 		switch r.Kind {
 		case toIndex:
 			r.Label = labelOf(r)
 			v.Index = append(v.Index, r)
-			continue
+			continue // its pages are counted where they are listed
 		case toFolders:
 			r.Label = labelOf(r)
 			v.Folders = append(v.Folders, r)
@@ -153,9 +174,6 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 		v.Pages += r.Pages
 		v.IsDated = v.IsDated || r.Date != ""
 	}
-	v.Sections = sectionsOf(f.path, rows)
-	v.Contents = contentsOf(f.path, v.Sections)
-	return v
 }
 
 // idOf is the ID of a folder's section.
@@ -191,7 +209,12 @@ func sectionsOf(folder string, rows []row) (sections []section) {
 // sectionOf is the section of a folder's rows. Titles are shown without an ending.
 func sectionOf(rows []row, ending string) section {
 	folder := rows[0].Folder
-	s := section{Label: pathLabel(folder), ID: idOf(folder), Rows: make([]row, 0, len(rows)), folder: folder}
+	s := section{
+		Label:  pathLabel(folder),
+		ID:     idOf(folder),
+		Rows:   make([]row, 0, len(rows)),
+		folder: folder,
+	}
 	for _, r := range rows {
 		s.Pages += r.Pages
 		r.Label = labelOf(r)
@@ -212,10 +235,10 @@ func sectionOf(rows []row, ending string) section {
 
 // labelOf is what a row shows of a path.
 func labelOf(r row) string {
-	switch {
-	case r.Kind == toPage || r.Kind == toFolder:
+	if r.Kind == toPage || r.Kind == toFolder {
 		return labelBelow(r.Folder, r.Path)
-	case r.From == r.To:
+	}
+	if r.From == r.To {
 		return r.From
 	}
 	return r.From + " – " + r.To
@@ -227,60 +250,58 @@ func labelOf(r row) string {
 //
 // Rows that are grouped by other than folders, such as by sections of the site, would be contents, too.
 func contentsOf(folder string, sections []section) (contents []row) {
-	for contents = foldersIn(folder, sections); len(contents) == 1 && contents[0].URL[0] == '#'; {
+	contents = foldersIn(folder, sections)
+	for hasOneSection(contents) {
 		folder = contents[0].Path
 		contents = foldersIn(folder, sections)
 	}
 	for i := range sections {
 		s := &sections[i]
-		switch {
-		case s.folder == folder:
+		if s.folder == folder {
 			s.Folders = nil
-		case len(s.Folders) > 0:
+		} else if len(s.Folders) > 0 {
 			s.Folders = foldersIn(s.folder, sections[i:])
 		}
 	}
 	return contents
 }
 
+// hasOneSection reports whether contents are a single folder, which is shown in this document.
+func hasOneSection(contents []row) bool { return len(contents) == 1 && contents[0].URL[0] == '#' }
+
 // foldersIn are the folders in one: links to their documents, or to their first section.
 func foldersIn(folder string, sections []section) (folders []row) {
 	for i := range sections {
 		s := &sections[i]
-		switch {
-		case s.folder == folder:
+		if s.folder == folder {
 			folders = append(folders, s.Folders...)
-		case strings.HasPrefix(s.folder, folder):
-			child := childOf(folder, s.folder)
-			if n := len(folders); n == 0 || folders[n-1].Path != child {
-				folders = append(folders, row{Path: child, URL: "#" + s.ID, Label: labelBelow(folder, child), Kind: toFolder})
-			}
-			folders[len(folders)-1].Pages += s.Pages
+			continue
 		}
+		if !strings.HasPrefix(s.folder, folder) {
+			continue
+		}
+		child := childOf(folder, s.folder)
+		last := len(folders) - 1
+		isNew := last < 0 || folders[last].Path != child // sections are in the order of their folders
+		if isNew {
+			folders = append(folders, row{
+				Path:  child,
+				URL:   "#" + s.ID,
+				Label: labelBelow(folder, child),
+				Kind:  toFolder,
+			})
+			last++
+		}
+		folders[last].Pages += s.Pages
 	}
 	slices.SortStableFunc(folders, func(a, b row) int { return strings.Compare(a.Path, b.Path) })
 	return folders
 }
 
-// commonEnding is what more than half of the titles end in from their last separator on, such as " — Example"; "": nothing.
+// commonEnding is what more than half of the titles end in from their last separator on, such as " — Example"; "":
+// nothing.
 func commonEnding(rows []row) string {
-	ending, lead := "", 0 // the majority, if there is one (Boyer and Moore)
-	titles := 0
-	for _, r := range rows {
-		if r.Title == "" {
-			continue
-		}
-		titles++
-		switch own := endingOf(r.Title); {
-		case lead == 0:
-			ending = own
-			lead = 1
-		case own == ending:
-			lead++
-		default:
-			lead--
-		}
-	}
+	ending, titles := majorityEnding(rows)
 	if ending == "" {
 		return ""
 	}
@@ -294,6 +315,28 @@ func commonEnding(rows []row) string {
 		return ""
 	}
 	return ending
+}
+
+// majorityEnding returns the ending that more than half of the titles have, if there is one, and else any one (Boyer
+// and Moore); and how many titles there are.
+func majorityEnding(rows []row) (ending string, titles int) {
+	lead := 0
+	for _, r := range rows {
+		if r.Title == "" {
+			continue
+		}
+		titles++
+		own := endingOf(r.Title)
+		if lead == 0 {
+			ending = own
+			lead = 1
+		} else if own == ending {
+			lead++
+		} else {
+			lead--
+		}
+	}
+	return ending, titles
 }
 
 // endingOf is the end of a title from its last separator on, which stands between blanks; "": it has none.
@@ -321,8 +364,8 @@ func (v view) body() []byte {
 	return inert(b.Bytes())
 }
 
-// inert returns HTML or XML in which Caddy's templates, which may be around the handler, find nothing to execute: that is what
-// is in two braces.
+// inert returns HTML or XML in which Caddy's templates, which may be around the handler, find nothing to execute: that
+// is what is in two braces.
 func inert(markup []byte) []byte {
 	return bytes.ReplaceAll(markup, []byte("{{"), []byte("{&#123;"))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
-// LLMsMark is near the beginning of the document for language models, by which builds know their files. It is no line of a list:
-// parsers of the format take each of these for a link.
+// LLMsMark is near the beginning of the document for language models, by which builds know their files. It is no line
+// of a list: parsers of the format take each of these for a link.
 const LLMsMark = sitemapxml.Mark
 
 const (
@@ -47,8 +47,8 @@ type heading struct {
 	text   string // on one line; not yet Markdown
 }
 
-// headingOf returns the heading of a page that is in no section: that of the topmost folder that it is in, or whose own page
-// it is.
+// headingOf returns the heading of a page that is in no section: that of the topmost folder that it is in, or whose own
+// page it is.
 func (o Options) headingOf(path string) heading {
 	path, _, _ = strings.Cut(strings.TrimPrefix(path, o.root()), "?")
 	folder, _, isIn := strings.Cut(path, "/")
@@ -70,13 +70,14 @@ func headingNamed(folder string) heading {
 	return heading{folder: folder, text: text}
 }
 
-// isWords reports whether the name of a folder reads as words: lower-case letters and hyphens, but no code such as "de".
+// isWords reports whether the name of a folder reads as words: lower-case letters and hyphens, but no code such as
+// "de".
 func isWords(name string) bool {
 	return len(name) > 3 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-_") == "" && strings.Trim(name, "-_") == name
 }
 
-// follow returns the heading of a page, which comes after all others in the order of paths: that of its section, or else most
-// often that of the last page.
+// follow returns the heading of a page, which comes after all others in the order of paths: that of its section, or
+// else most often that of the last page.
 func (l *linked) follow(o Options, path, section string) heading {
 	at := l.followFolder(o, path)
 	if section != "" {
@@ -112,6 +113,7 @@ func (l *linked) add(o Options, p page.Page, of string) {
 		linkers: e.Linkers,
 		depth:   e.Depth,
 	}
+	// Of a large site, most pages end here: titles and descriptions are copied and cleaned for few.
 	isAmongAll := l.all.takes(&next)
 	isInSection := section.takes(&next)
 	if !isAmongAll && !isInSection {
@@ -151,8 +153,12 @@ func (l *linked) trim() []*ranking {
 	for _, section := range sections {
 		section.trim()
 	}
+	// The site's own folder always stays, and then those whose best pages are linked most.
 	slices.SortFunc(sections, func(a, b *ranking) int {
-		return cmp.Or(compareBool(b.folder == "", a.folder == ""), compareLinked(a.pages[0], b.pages[0]))
+		return cmp.Or(
+			compareBool(b.folder == "", a.folder == ""),
+			compareLinked(a.pages[0], b.pages[0]),
+		)
 	})
 	for _, section := range sections[min(len(sections), maxSections):] {
 		delete(l.sections, section.text)
@@ -194,8 +200,9 @@ func (r *ranking) trim() {
 	}
 }
 
-// compareLinked orders pages, the most linked first. Of those that are linked about as much, the one fewer clicks away comes
-// first: counts change all the time, and the document is to change only where a page has become another kind of page.
+// compareLinked orders pages, the most linked first. Of those that are linked about as much, the one fewer clicks away
+// comes first: counts change all the time, and the document is to change only where a page has become another kind of
+// page.
 func compareLinked(a, b linkedPage) int {
 	return cmp.Or(cmp.Compare(b.linkers, a.linkers), cmp.Compare(a.depth, b.depth), strings.Compare(a.path, b.path))
 }
@@ -207,10 +214,10 @@ func compareInSection(a, b linkedPage) int {
 
 // compareBool orders false before true.
 func compareBool(a, b bool) int {
-	switch {
-	case a == b:
+	if a == b {
 		return 0
-	case b:
+	}
+	if b {
 		return -1
 	}
 	return 1
@@ -219,9 +226,9 @@ func compareBool(a, b bool) int {
 // optional is the heading of what readers may skip who are short of room (https://llmstxt.org/#format).
 const optional = "Optional"
 
-// llms makes the document for language models: which the site's pages are, in Markdown (https://llmstxt.org). Below the heading
-// of each folder are the pages to which most others link, so that a reader who skips the optional ones still knows all parts of
-// the site; the most linked of the others are optional.
+// llms makes the document for language models: which the site's pages are, in Markdown (https://llmstxt.org). Below the
+// heading of each folder are the pages to which most others link, so that a reader who skips the optional ones still
+// knows all parts of the site; the most linked of the others are optional.
 func (b *Builder) llms() {
 	if len(b.linked.sections) == 0 {
 		return
@@ -235,8 +242,8 @@ func (b *Builder) llms() {
 	b.emit(newDocument(LLMs, "text/plain", "", "", body, func() []byte { return []byte(body) }))
 }
 
-// lists returns the lists of pages below each heading, in order, which have at most this many bytes in all. All sections have
-// their first pages before any has its second one.
+// lists returns the lists of pages below each heading, in order, which have at most this many bytes in all. All
+// sections have their first pages before any has its second one.
 func (l *linked) lists(left int) (lists []string) {
 	sections := l.trim()
 	l.all.trim()
@@ -261,6 +268,7 @@ func (l *linked) lists(left int) (lists []string) {
 		left -= len(line)
 		texts[at].WriteString(line)
 	}
+	// By rank: each section has its first page before any has its second one, as there may not be room for all.
 	for i := range maxInSection {
 		for at, section := range sections {
 			if i < len(section.pages) {
@@ -288,18 +296,19 @@ func (p *linkedPage) line(url string) string {
 	return line + "\n"
 }
 
-// asDestination returns a URL as the destination of a link. Parentheses are percent-encoded, as parsers of the format take
-// the first one for the end of the link, escaped or not.
+// asDestination returns a URL as the destination of a link. Parentheses are percent-encoded, as parsers of the format
+// take the first one for the end of the link, escaped or not.
 func asDestination(url string) string {
 	return strings.NewReplacer("(", "%28", ")", "%29").Replace(entity.ReplaceAllString(url, "&amp;$1"))
 }
 
-// entity is what Markdown takes for a character (https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references).
+// entity is what Markdown takes for a character
+// (https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references).
 var entity = regexp.MustCompile(`&(#?[0-9A-Za-z]+;)`)
 
-// asText returns a text of one line, as [clean] returns it, in Markdown that means nothing but its characters. Nor does it mean
-// anything to Caddy's templates, which may be around the handler. Brackets are references, as parsers of the format take the
-// first one for the end of the link, escaped or not.
+// asText returns a text of one line, as [clean] returns it, in Markdown that means nothing but its characters. Nor does
+// it mean anything to Caddy's templates, which may be around the handler. Brackets are references, as parsers of the
+// format take the first one for the end of the link, escaped or not.
 func asText(text string) string {
 	text = entity.ReplaceAllString(text, "&amp;$1")
 	var b strings.Builder

@@ -81,45 +81,53 @@ func (n *newest) add(p page.Page, lang string) {
 	e := cmp.Or(p.Extensions, new(page.Extensions))
 	if e.Published == 0 {
 		// Without patterns, most pages may well be no articles.
-		n.leaveOutIf(n.Match != nil, newsUndated, p.Path)
+		if n.Match != nil {
+			n.leaveOut(newsUndated, p.Path)
+		}
 		return
 	}
 	from, until := newsTimes(e)
 	a := sitemapxml.Article{Path: p.Path, Published: e.Published, Day: e.PublishedDay}
 	if !n.Now.Before(until) {
 		n.passed(until)
-		if n.older.Path == "" || compareArticles(a, n.older) < 0 {
-			a.Path = strings.Clone(a.Path)
-			n.older = a
-		}
+		n.addOlder(a)
 		return
 	}
 	a.Lang = cmp.Or(newsLanguage(e.Lang), newsLanguage(lang))
 	a.Title = cmp.Or(clean(e.Headline), clean(e.Title)) // either may have the name of the site
-	switch {
-	case a.Lang == "":
-		n.leaveOutIf(true, newsNoLang, p.Path)
-	case a.Title == "":
-		n.leaveOutIf(true, newsUntitled, p.Path)
-	case n.Now.Before(from):
-		n.leaveOutIf(true, newsFuture, p.Path)
-		n.awaits(from)
-	default:
-		n.passed(from)
-		// Both may be parts of larger strings.
-		a.Path = strings.Clone(a.Path)
-		a.Title = strings.Clone(a.Title)
-		n.articles = append(n.articles, a)
+	if a.Lang == "" {
+		n.leaveOut(newsNoLang, p.Path)
+		return
 	}
+	if a.Title == "" {
+		n.leaveOut(newsUntitled, p.Path)
+		return
+	}
+	if n.Now.Before(from) {
+		n.leaveOut(newsFuture, p.Path)
+		n.awaits(from)
+		return
+	}
+	n.passed(from)
+	// Both may be parts of larger strings.
+	a.Path = strings.Clone(a.Path)
+	a.Title = strings.Clone(a.Title)
+	n.articles = append(n.articles, a)
 	if len(n.articles) == 2*maxArticles {
 		n.trim()
 	}
 }
 
-func (n *newest) leaveOutIf(is bool, reason, path string) {
-	if !is {
-		return
+// addOlder adds an article that is no news any more.
+func (n *newest) addOlder(a sitemapxml.Article) {
+	if n.older.Path == "" || compareArticles(a, n.older) < 0 {
+		a.Path = strings.Clone(a.Path) // it may be a part of a larger string
+		n.older = a
 	}
+}
+
+// leaveOut counts a page that is left out, and keeps the first ones as examples.
+func (n *newest) leaveOut(reason, path string) {
 	n.result.LeftOut[reason]++
 	if examples := n.result.Examples[reason]; len(examples) < maxOmitted {
 		n.result.Examples[reason] = append(examples, strings.Clone(path))
@@ -140,7 +148,8 @@ func (n *newest) awaits(at time.Time) {
 	}
 }
 
-// compareArticles orders articles, the newest first. An article keeps its place among the others as long as it is listed.
+// compareArticles orders articles, the newest first. An article keeps its place among the others as long as it is
+// listed.
 func compareArticles(a, b sitemapxml.Article) int {
 	return cmp.Or(cmp.Compare(b.Published, a.Published), strings.Compare(a.Path, b.Path))
 }
@@ -149,14 +158,14 @@ func compareArticles(a, b sitemapxml.Article) int {
 func (n *newest) trim() {
 	slices.SortFunc(n.articles, compareArticles)
 	for _, a := range n.articles[min(len(n.articles), maxArticles):] {
-		n.leaveOutIf(true, newsOverBound, a.Path)
+		n.leaveOut(newsOverBound, a.Path)
 	}
 	n.articles = n.articles[:min(len(n.articles), maxArticles)]
 }
 
-// finish returns what the document lists. names are those of the site, which are no part of a title. While no article is
-// news, it is the newest older one, as a mere page: Google asks for that or for an empty document, which the schema does not
-// allow, and of which it warns. There is none until an article was published.
+// finish returns what the document lists. names are those of the site, which are no part of a title. While no article
+// is news, it is the newest older one, as a mere page: Google asks for that or for an empty document, which the schema
+// does not allow, and of which it warns. There is none until an article was published.
 func (n *newest) finish(names []string) []sitemapxml.Article {
 	n.trim()
 	for i := range n.articles {
@@ -195,8 +204,8 @@ func (b *Builder) news() {
 	}))
 }
 
-// newsLanguage returns a language, which is as in BCP 47, as Google wants it: a code of ISO 639, or "zh-cn" and "zh-tw" for
-// Chinese in simplified and in traditional characters. "": it is none, or not known.
+// newsLanguage returns a language, which is as in BCP 47, as Google wants it: a code of ISO 639, or "zh-cn" and "zh-tw"
+// for Chinese in simplified and in traditional characters. "": it is none, or not known.
 func newsLanguage(lang string) string {
 	tag, err := language.Parse(lang)
 	if err != nil {

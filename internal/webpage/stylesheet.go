@@ -24,8 +24,13 @@ func (c *columns) add(p page.Page) {
 
 // css is the stylesheet for XML with these columns.
 func (c columns) css() string {
-	lastmod, changefreq, priority := "0px", "0px", "0px"
-	dates, people := `""`, `""`
+	const hidden = "0px"
+	const none = `""`
+	lastmod := hidden
+	changefreq := hidden
+	priority := hidden
+	dates := none
+	people := none
 	if c.Dates {
 		lastmod = "11.5ch"
 		dates = `" Last\2005 change"` // the space in it is not stretched
@@ -53,19 +58,19 @@ const ofSite = `
 }
 `
 
-// quoteCSS is a text as a string of CSS (https://www.w3.org/TR/CSS2/syndata.html#strings). Other characters than those of most URLs
-// are escaped, so that no program between takes them for the end of anything.
+// quoteCSS is a text as a string of CSS (https://www.w3.org/TR/CSS2/syndata.html#strings). Other characters than those
+// of most URLs are escaped, so that no program between takes them for the end of anything.
 func quoteCSS(text string) string {
 	const plain = "-._~:/?#@!$*,;=% "
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range text {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune(plain, r):
+		isWord := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		if isWord || strings.ContainsRune(plain, r) {
 			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\%06x`, r)
+			continue
 		}
+		fmt.Fprintf(&b, `\%06x`, r) // of six digits, so that what follows is no part of it
 	}
 	b.WriteByte('"')
 	return b.String()

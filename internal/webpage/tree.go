@@ -108,14 +108,14 @@ func (r row) sizeAfter(folder string) int {
 }
 
 // tree distributes pages to documents by their folders. A folder that fits into the document of its parent is shown
-// there, below a heading. Once all that is in a folder does not fit into one document, the folder is divided: large ones
-// in it have documents of their own, others share documents, and small ones stay. What does not fit after that, which is the
-// folder's own pages or the list of the folders in it, is cut into parts, which its document lists. As in package shard, a
-// cut depends only on the rows around it.
+// there, below a heading. Once all that is in a folder does not fit into one document, the folder is divided: large
+// ones in it have documents of their own, others share documents, and small ones stay. What does not fit after that,
+// which is the folder's own pages or the list of the folders in it, is cut into parts, which its document lists. As in
+// package shard, a cut depends only on the rows around it.
 //
-// Folders share documents because each document has a style and a script of 2 kB, compressed: if a million pages in 5,000
-// folders had as many documents, that would be a third of them. Where there are very many folders, large ones share
-// documents, too.
+// Folders share documents because each document has a style and a script of 2 kB, compressed: if a million pages in
+// 5,000 folders had as many documents, that would be a third of them. Where there are very many folders, large ones
+// share documents, too.
 type tree struct {
 	Options
 	front  string  // title of the front page; or ""
@@ -231,28 +231,42 @@ func (t *tree) leave() {
 	t.folder = above
 	t.addInside(f) // what is left of those that share documents
 	t.keepWithin(f)
-	isLarge := above.divided && (f.divided || f.size() >= maxShown)
-	isOne := !f.divided && !f.isCut()
-	switch rows := f.rows(); {
-	case isLarge && isOne && above.shares(f.size()):
-		t.share(above, rows)
-	case isLarge || f.isCut():
-		t.addInside(above, t.document(f))
-	case len(rows) < ownHeading:
-		for _, r := range rows {
-			r.Folder = above.path
-			r.size = sizeOf(r)
-			if r.Kind == toPage {
-				above.pages.add(r)
-			} else {
-				t.addInside(above, r)
-			}
-		}
-	default:
-		t.addInside(above, rows...)
-	}
+	t.close(f, above)
 	t.spare = f.pages.rows[:0] // all rows were copied
 	t.keepWithin(above)
+}
+
+// close makes the document of a folder that is complete, or shows what is in it in another one.
+func (t *tree) close(f, above *folder) {
+	rows := f.rows()
+	isLarge := above.divided && (f.divided || f.size() >= maxShown)
+	isOne := !f.divided && !f.isCut()
+	if isLarge && isOne && above.shares(f.size()) {
+		t.share(above, rows)
+		return
+	}
+	if isLarge || f.isCut() {
+		t.addInside(above, t.document(f))
+		return
+	}
+	if len(rows) < ownHeading {
+		t.moveUp(above, rows)
+		return
+	}
+	t.addInside(above, rows...)
+}
+
+// moveUp shows the rows of a folder without a heading of its own, as if they were in the folder above.
+func (t *tree) moveUp(above *folder, rows []row) {
+	for _, r := range rows {
+		r.Folder = above.path
+		r.size = sizeOf(r) // its label is longer
+		if r.Kind == toPage {
+			above.pages.add(r)
+		} else {
+			t.addInside(above, r)
+		}
+	}
 }
 
 // share puts the rows of a folder into a document that it shares with others of the folder above.
@@ -324,15 +338,16 @@ func (t *tree) moveOut(f *folder, size int) {
 		run.add(shown[:n]...)
 		shown = shown[n:]
 		isLink := run.rows[0].Folder == f.path
-		switch {
-		case isLink || run.size < size:
+		if isLink || run.size < size {
 			t.addInside(f, run.rows...)
-		case f.shares(run.size):
-			t.share(f, run.rows)
-		default:
-			child := newFolder(childOf(f.path, run.rows[0].Folder), f)
-			t.addInside(f, t.write(child, child.name, run.rows, nil))
+			continue
 		}
+		if f.shares(run.size) {
+			t.share(f, run.rows)
+			continue
+		}
+		child := newFolder(childOf(f.path, run.rows[0].Folder), f)
+		t.addInside(f, t.write(child, child.name, run.rows, nil))
 	}
 }
 
@@ -356,7 +371,8 @@ func (t *tree) document(f *folder) row {
 
 // shown makes what is left of the parts of a folder, and more of them until the rest fits. It returns the rest.
 func (t *tree) shown(f *folder, limit int) []row {
-	pages, inside := t.top(f, &f.pages), t.top(f, &f.inside)
+	pages := t.top(f, &f.pages)
+	inside := t.top(f, &f.inside)
 	for pages.size+inside.size > limit {
 		if larger(pages, inside) == pages {
 			pages = t.allParts(f, pages)
@@ -392,12 +408,15 @@ func (t *tree) cut(f *folder, l *list) {
 // cutAt is how many rows of a folder's list are the next part, which has room for a size. A part is at least half full,
 // and the one after it begins where the hash is the lowest, so that adding a page leaves most parts as they are.
 func cutAt(f *folder, rows []row, size int) int {
-	at, lowest := len(rows), uint64(math.MaxUint64)
-	before, folder := 0, "" // size of the rows before, and folder of the last one
+	at := len(rows)
+	lowest := uint64(math.MaxUint64)
+	before := 0  // size of the rows before,
+	folder := "" // and folder of the last one
 	for i := 0; i < len(rows) && before <= size; {
 		hash := xxhash.Sum64String(rows[i].Path)
 		if before > size/2 && hash <= lowest {
-			at, lowest = i, hash
+			at = i
+			lowest = hash
 		}
 		n := runIn(f, rows[i:])
 		for _, r := range rows[i : i+n] {
@@ -437,7 +456,8 @@ func (t *tree) part(f *folder, l *list, n int) {
 
 // writeFirst makes a document of the first n rows of a list, and takes these from it.
 func (t *tree) writeFirst(f *folder, l *list, n int) (first []row, link row) {
-	first, rest := l.rows[:n], slices.Clone(l.rows[n:])
+	first = l.rows[:n]
+	rest := slices.Clone(l.rows[n:])
 	name := nameAt(l.series, first[0].Path)
 	p := part{IsIndex: strings.HasPrefix(l.series, indexSeries)}
 	p.From, _ = ends(f, first[0])
@@ -450,17 +470,18 @@ func (t *tree) writeFirst(f *folder, l *list, n int) (first []row, link row) {
 		p.AfterBegin, _ = ends(f, rest[0])
 	}
 	l.before = name
-	l.rows, l.size = nil, 0
-	l.add(rest...)
+	l.rows = nil
+	l.size = 0
+	l.add(rest...) // whose first heading counts again
 	return first, t.write(f, name, first, &p)
 }
 
 // ends are the first and the last label of a row in a list of a folder.
 func ends(f *folder, r row) (from, to string) {
-	switch {
-	case r.From != "":
+	if r.From != "" {
 		return r.From, r.To
-	case r.Folder != f.path:
+	}
+	if r.Folder != f.path {
 		r.Path = childOf(f.path, r.Folder)
 	}
 	label := labelBelow(f.path, r.Path)
@@ -481,7 +502,8 @@ func (t *tree) write(f *folder, name string, rows []row, p *part) row {
 	if p != nil {
 		link.Path = rows[0].Path
 		link.Kind = toPart
-		link.From, link.To = p.From, p.To
+		link.From = p.From
+		link.To = p.To
 	}
 	// Links outlive the pages, whose paths may be parts of larger strings.
 	link.Folder = strings.Clone(link.Folder)
@@ -489,7 +511,8 @@ func (t *tree) write(f *folder, name string, rows []row, p *part) row {
 	link.From = strings.Clone(link.From)
 	link.To = strings.Clone(link.To)
 	link.size = sizeOf(link)
-	if name != HTML && slices.ContainsFunc(rows, func(r row) bool { return r.Kind == toPage }) {
+	hasPages := slices.ContainsFunc(rows, func(r row) bool { return r.Kind == toPage })
+	if hasPages && name != HTML {
 		t.all = append(t.all, link)
 	}
 	v := t.view(f, rows, p)
@@ -524,8 +547,8 @@ func (t *tree) finish() {
 	t.write(root, root.name, rows, nil)
 }
 
-// index makes the list of all documents that have pages, for sites whose folders are so many and so deep that more clicks
-// than maxClicks lead to some. It returns links to its parts.
+// index makes the list of all documents that have pages, for sites whose folders are so many and so deep that more
+// clicks than maxClicks lead to some. It returns links to its parts.
 func (t *tree) index(root *folder) []row {
 	slices.SortStableFunc(t.all, func(a, b row) int { return strings.Compare(a.Path, b.Path) })
 	l := &list{series: indexSeries}
@@ -539,7 +562,8 @@ func (t *tree) index(root *folder) []row {
 		r.size = sizeOf(r)
 		l.add(r)
 	}
-	for l = t.allParts(root, l); l.size > maxIndex && len(l.rows) > 1; {
+	l = t.allParts(root, l)
+	for l.size > maxIndex && len(l.rows) > 1 {
 		l = t.allParts(root, l)
 	}
 	for i := range l.rows {
@@ -557,10 +581,10 @@ func nameAt(series, path string) string {
 // sizeOf is how many bytes a row has in HTML at most.
 func sizeOf(r row) int {
 	size := escapedSize(r.URL) + labelSize(strings.TrimPrefix(r.Path, r.Folder))
-	switch {
-	case r.Kind != toPage:
+	if r.Kind != toPage {
 		return markupOfLink + size + escapedSize(r.From) + escapedSize(r.To)
-	case r.Date != "":
+	}
+	if r.Date != "" {
 		size += markupOfDate
 	}
 	return markupOfPage + size + escapedSize(r.Title)
@@ -577,6 +601,7 @@ func labelSize(path string) int {
 
 // escapedSize is how many bytes a text has in HTML.
 func escapedSize(text string) int {
-	more := strings.Count(text, "+")*len("#43;") + strings.Count(text, "{{")*len("&#123") // which view.body escapes, too
-	return len(template.HTMLEscapeString(text)) + more
+	pluses := strings.Count(text, "+") * len("#43;")
+	braces := strings.Count(text, "{{") * len("&#123") // which view.body escapes, too
+	return len(template.HTMLEscapeString(text)) + pluses + braces
 }

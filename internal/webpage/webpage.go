@@ -48,8 +48,8 @@ func (o Options) host() string { return o.Base[strings.Index(o.Base, "//")+2:] }
 
 // Document is one finished document. It is never changed.
 type Document struct {
-	// Name is what its URL has after Options.Sitemap: ".html", a hyphen, 32 hexadecimal digits and ".html", ".atom", ".css", or
-	// "-news", which is a sitemap in XML; or LLMs.
+	// Name is what its URL has after Options.Sitemap: ".html", a hyphen, 32 hexadecimal digits and ".html", ".atom",
+	// ".css", or "-news", which is a sitemap in XML; or LLMs.
 	Name   string
 	Type   string // for Content-Type; "": that of a sitemap
 	Policy string // for Content-Security-Policy; "": none is needed
@@ -60,7 +60,8 @@ type Document struct {
 	Body func() []byte
 }
 
-// newDocument makes a document whose body depends on policy, template and content alone. Without a type, it has that of a sitemap.
+// newDocument makes a document whose body depends on policy, template and content alone. Without a type, it has that of
+// a sitemap.
 func newDocument(name, contentType, policy, template string, content any, body func() []byte) Document {
 	hash := xxhash.New()
 	_, _ = hash.WriteString(policy + template)
@@ -72,8 +73,8 @@ func newDocument(name, contentType, policy, template string, content any, body f
 }
 
 // Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
-// order. It holds one document's pages for each folder that the last page is in, of at most 17, a link to each document, 1,000
-// pages for the feed, 2,000 for the news sitemap, and for LLMs 1,000 and 40 below each of 100 headings.
+// order. It holds one document's pages for each folder that the last page is in, of at most 17, a link to each
+// document, 1,000 pages for the feed, 2,000 for the news sitemap, and for LLMs 1,000 and 40 below each of 100 headings.
 type Builder struct {
 	tree
 	latest  latest
@@ -121,6 +122,7 @@ func (b *Builder) Add(p page.Page, section string) {
 
 // Finish makes the documents that are left. Without pages there is no HTML, and without dates there is no feed.
 func (b *Builder) Finish() {
+	// The first document for people links to the feed, so it is to be known whether there is one.
 	b.Feed = len(b.latest.pages) > 0
 	b.finish()
 	b.feed()
@@ -129,12 +131,18 @@ func (b *Builder) Finish() {
 	}
 	b.llms()
 	if b.Stylesheet {
-		if b.HTML {
-			b.columns.People = b.Sitemap + HTML
-		}
-		columns := b.columns
-		b.emit(newDocument(Stylesheet, "text/css", "", stylesheet+ofSite, columns, func() []byte { return []byte(columns.css()) }))
+		b.stylesheet()
 	}
+}
+
+// stylesheet makes the stylesheet of the XML.
+func (b *Builder) stylesheet() {
+	if b.HTML {
+		b.columns.People = b.Sitemap + HTML
+	}
+	columns := b.columns // a copy, which does not keep the rest of the builder alive
+	body := func() []byte { return []byte(columns.css()) }
+	b.emit(newDocument(Stylesheet, "text/css", "", stylesheet+ofSite, columns, body))
 }
 
 // InNews returns what there is to know of the news sitemap, once the documents are finished; nil: there is none.
@@ -164,7 +172,8 @@ func dateOf(p page.Page) (t time.Time, ok bool) {
 // (https://www.w3.org/TR/xml/#charsets), controls, and what overrides the writing direction of the text after it.
 // Invalid UTF-8 becomes U+FFFD. A text of more than maxTitle characters is cut, and ends in an ellipsis.
 func clean(text string) string {
-	if len(text) <= maxTitle && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	isOther := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(text) <= maxTitle && !strings.ContainsFunc(text, isOther) {
 		return text // as most paths are
 	}
 	text = strings.Join(strings.Fields(strings.Map(visible, text)), " ")
@@ -175,7 +184,10 @@ func clean(text string) string {
 }
 
 func visible(r rune) rune {
-	if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) && r > '\u200F' || r&0xFFFE == 0xFFFE {
+	isControl := unicode.IsControl(r) && !unicode.IsSpace(r)
+	isOverride := unicode.Is(unicode.Bidi_Control, r) && r > '\u200F' // the marks up to there turn no other text around
+	isNoCharacter := r&0xFFFE == 0xFFFE
+	if isControl || isOverride || isNoCharacter {
 		return -1
 	}
 	return r
