@@ -162,8 +162,7 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 	r := w.run
 	soft404Path := r.soft404Path(rec)
 	s, known := r.c.soft404s.get(soft404Path)
-	mustProbe := known && s.until == 0
-	if mustProbe {
+	if known && s.came == notAsked {
 		if _, ok := w.soft404(soft404Path, proxied); !ok {
 			return false
 		}
@@ -246,8 +245,8 @@ func (w *worker) read(path string, f *fetched, soft404Path string) bool {
 	if !ok {
 		return false
 	}
-	f.soft = s.found && s.text == meta.Text
-	if s.failed {
+	f.soft = s.came == document404 && s.text == meta.Text
+	if s.came == failed404 {
 		f.resp = nil // whether the page is a soft 404 cannot be known now
 	}
 	return true

@@ -74,11 +74,20 @@ func backendOf(rec *store.Record) string {
 
 // soft404 is the response for a path that cannot exist: a page beside it with the same text is a soft 404.
 type soft404 struct {
-	until  int64  // when it is to be fetched again; 0: at once, before the page itself
-	failed bool   // the fetch failed; the next one may not
-	found  bool   // it returned a document
-	text   uint64 // with this text
+	until int64 // when it is to be fetched again
+	came  answer404
+	text  uint64 // of a document
 }
+
+// answer404 is what came of a request for a path that cannot exist.
+type answer404 uint8
+
+const (
+	notAsked    answer404 = iota // there was no time: it is requested before the page itself
+	proper404                    // no document, as it should be, or as is assumed
+	failed404                    // the fetch failed; the next one may not
+	document404                  // status 200, and a document
+)
 
 // soft404Path returns a path beside a page that cannot exist: a sibling in the page's folder, or another value of the
 // last query parameter. "": the page is no soft 404 whatever its text, as a source names it: the pages of an
@@ -118,41 +127,45 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	proper, _ := c.proper404s.get(group)
 	isSample := xxhash.Sum64String(path)%sampled404 == 0
 	if !known && proper >= enough404s && !isSample {
-		return soft404{until: now + day}, true
+		return soft404{until: now + day, came: proper404}, true
 	}
 	resp, ok := w.get(path, nil, proxied)
-	s := soft404{until: now + day}
-	if ok {
-		s = w.judgeSoft404(path, resp, last, now)
-	} else {
-		s.until = 0
+	if !ok {
+		c.soft404s.put(path, soft404{})
+		return soft404{}, false
 	}
+	s := w.judgeSoft404(path, resp, last, now)
 	c.soft404s.put(path, s)
-	if s.found {
+	switch s.came {
+	case document404:
 		c.proper404s.put(group, neverEnough)
-	} else if ok && !s.failed {
+	case proper404:
 		c.proper404s.put(group, proper+1)
 	}
-	return s, ok
+	return s, true
 }
 
 // judgeSoft404 returns what a response for a path that cannot exist says; nil: there was none.
 func (w *worker) judgeSoft404(path string, resp *Response, last soft404, now int64) soft404 {
-	s := soft404{until: now + day}
-	// Until it is known what a path that does not exist returns, the pages beside it count as failed. An application
-	// may fail instead of returning 404, and does so again: both times it is requested right after such a page returned
-	// 200, so a minute between them is enough.
+	s := soft404{until: now + day, came: proper404}
+	// Until it is known what a path that does not exist returns, the pages beside it count as failed. An application may
+	// fail instead of returning 404, and does so again: both times it is requested right after such a page returned 200,
+	// so a minute between them is enough.
 	isRefused := resp == nil || !page.IsConclusive(resp.Status) || resp.Status == http.StatusForbidden
-	if isRefused && !last.failed {
-		s.failed = true
-		s.until = now + minute // what fails again is not there
+	if isRefused && last.came != failed404 {
+		s.came = failed404
+		s.until = now + minute
 		return s
 	}
-	if resp != nil && resp.Status == http.StatusOK {
-		meta, parsed := w.parse(path, resp)
-		s.found = meta.Document
+	if resp == nil || resp.Status != http.StatusOK {
+		return s
+	}
+	meta, parsed := w.parse(path, resp)
+	if !parsed {
+		s.came = failed404
+	} else if meta.Document {
+		s.came = document404
 		s.text = meta.Text
-		s.failed = !parsed
 	}
 	return s
 }

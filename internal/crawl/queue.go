@@ -27,10 +27,17 @@ type job struct {
 	class class
 	late  float64   // see lateness
 	front *Response // to a request that was made already; nil: it is to be made
-	done  bool
-
-	isSame bool // it is the front page, and its response says nothing new
+	state jobState
 }
+
+// jobState is what has come of a job.
+type jobState uint8
+
+const (
+	jobLeft    jobState = iota // there was no time
+	jobDone                    // the page was fetched
+	jobNothing                 // it is the front page, and its response says nothing new
+)
 
 // queue is what a round fetches from upstreams, in order: of all pages that are due, wherever their records are.
 type queue struct {
@@ -186,15 +193,14 @@ func (r *Run) runJobs(wait context.Context, jobs []*job) {
 	}
 	group.Wait()
 	for _, j := range jobs {
-		if j.isSame {
-			continue // otherwise a token in each response would have the records written each time
-		}
-		if j.done {
+		switch j.state {
+		case jobDone:
 			r.results = append(r.results, j.rec)
-			continue
+		case jobLeft:
+			r.left = true
+			r.restore(j.class) // that of a new page is byRate
+		case jobNothing: // otherwise a token in each response would have the records written each time
 		}
-		r.left = true
-		r.restore(j.class) // that of a new page is byRate
 	}
 	slices.SortFunc(r.results, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
 }
@@ -206,10 +212,15 @@ func (w *worker) workOn(jobs []*job, next *atomic.Int64) {
 		j := jobs[i-1]
 		w.front = j.front
 		before := j.rec
-		j.done = w.page(&j.rec, true)
+		isDone := w.page(&j.rec, true)
+		if isDone {
+			j.state = jobDone
+		}
 		isEarly := j.front != nil && before.Due > r.c.now() // only the probe's response had it looked at
-		j.isSame = isEarly && isSameButTimes(before, j.rec)
-		if !j.done {
+		if isEarly && isSameButTimes(before, j.rec) {
+			j.state = jobNothing
+		}
+		if !isDone {
 			r.stopped.Store(true)
 			return
 		}

@@ -83,9 +83,7 @@ const (
 func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, news news, upstream *queue) error {
 	chunk := r.gen.Chunks()[i]
 	isFront := r.isNews() && r.front.isIn(chunk.First, r.endOf(i))
-	isDue := !r.p.Closed && (chunk.Due <= r.c.now() || isFront)
-	canFetch := isDue && wait.Err() == nil
-	r.left = r.left || isDue && !canFetch
+	canFetch := r.canFetch(wait, chunk.Due, isFront)
 	if news.isEmpty() && !canFetch {
 		w.Keep(i) // it is not even decoded
 		return nil
@@ -111,13 +109,25 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, news
 	r.pending += r.pendingOf(records)
 
 	isSame := has == noEffect && r.fetched.Load() == before
-	due := r.chunkDue(records)
-	if isSame && due <= r.c.now() {
+	if isSame && r.chunkDue(records) <= r.c.now() {
 		w.Keep(i) // nothing could be done yet
 		return nil
 	}
 	w.Put(chunk.First, records, digestAfter(chunk, has), r.chunkDue)
 	return nil
+}
+
+// canFetch reports whether pages of a chunk are fetched in this round, and notes if some are due, but there is no time.
+func (r *Run) canFetch(wait context.Context, due int64, isFront bool) bool {
+	isDue := due <= r.c.now() || isFront
+	if r.p.Closed || !isDue {
+		return false
+	}
+	if wait.Err() != nil {
+		r.left = true
+		return false
+	}
+	return true
 }
 
 // digestAfter returns the digests of the parts of a chunk after it was seen in a round.
