@@ -28,9 +28,8 @@ type queue struct {
 	pages    []page.Page // the last stays until the end: equal ones may follow
 	count    int         // pages yielded
 	over     int         // pages over max
-	stopping bool        // no more pages are taken
-	ended    bool        // pages are sorted, and err is the input's
-	err      error
+	progress progress
+	err      error // of the input, once it has ended
 
 	// Used by the stream alone.
 	batch  []page.Page // what was taken last, to be filled again
@@ -40,6 +39,15 @@ type queue struct {
 	seen   int         // count, when it was last found to have changed
 	since  time.Time   // and when that was
 }
+
+// progress is how far an input has come.
+type progress uint8
+
+const (
+	goesOn  progress = iota // pages are added, and taken
+	isOver                  // no more pages are added, and those that are left are being sorted
+	isReady                 // the stream may take all that is left
+)
 
 func (q *queue) run() {
 	err := errEnded // if it calls runtime.Goexit
@@ -75,7 +83,7 @@ func (q *queue) add(p page.Page) error {
 	if q.ctx.Err() != nil {
 		return context.Cause(q.ctx)
 	}
-	if q.stopping {
+	if q.progress != goesOn {
 		return errEnded
 	}
 	if p.Path == "" {
@@ -124,11 +132,11 @@ func (q *queue) append(p page.Page) error {
 // end lets the stream take all that is left. Only the first call counts.
 func (q *queue) end(err error) {
 	q.mu.Lock()
-	if q.stopping {
+	if q.progress != goesOn {
 		q.mu.Unlock()
 		return
 	}
-	q.stopping = true
+	q.progress = isOver
 	pages := q.pages // which nobody else changes from here on
 	q.mu.Unlock()
 	// Not under the lock: the stream obeys its context meanwhile.
@@ -137,7 +145,7 @@ func (q *queue) end(err error) {
 		slices.SortStableFunc(pages, page.Compare)
 	}
 	q.mu.Lock()
-	q.ended = true
+	q.progress = isReady
 	q.err = err
 	q.mu.Unlock()
 	signal(q.ready)
@@ -148,11 +156,11 @@ func (q *queue) end(err error) {
 func (q *queue) take(least int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.seen != q.count || q.stopping {
+	if q.seen != q.count || q.progress != goesOn {
 		q.seen = q.count
 		q.since = time.Now()
 	}
-	if q.ended {
+	if q.progress == isReady {
 		q.held = q.pages
 		q.pages = nil
 		q.batch = nil
@@ -161,7 +169,7 @@ func (q *queue) take(least int) bool {
 		return true
 	}
 	// end looks at the pages without the lock, and hands over all that is left: what was taken meanwhile came twice.
-	if q.stopping {
+	if q.progress == isOver {
 		return false
 	}
 	last := len(q.pages) - 1
