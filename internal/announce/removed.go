@@ -73,11 +73,12 @@ func (q *Queue) check(ctx context.Context, r *Runner) {
 		if ctx.Err() != nil {
 			return // all of them are checked again
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			unknown = append(unknown, path)
-		} else if isGone {
+		case isGone:
 			gone = append(gone, path)
-		} else {
+		default:
 			stays = append(stays, path)
 		}
 		// What is due is not to wait for a slow site. The others are checked next time; clocks jump, in either

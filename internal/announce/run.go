@@ -43,10 +43,12 @@ func (q *Queue) begin(t *target, now time.Time) (due time.Time) {
 		t.received(now)
 		return q.begin(t, now)
 	}
+	isNothing := len(p.added)+len(p.others) == 0
+	if !isRepeated && isNothing {
+		return p.due
+	}
 	if isRepeated {
 		t.Resent = true
-	} else if len(p.added)+len(p.others) == 0 {
-		return p.due
 	} else {
 		t.note(p)
 	}
@@ -90,17 +92,17 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	if !o.Requested {
 		t.Sent -= job.URLs // which Begin has counted
 	}
-	isAccepted := o.Status/100 == 2 // 202 means that the key is still to be checked
-	if isAccepted {
+	switch {
+	case o.Status/100 == 2: // 202 means that the key is still to be checked
 		t.Accepted += job.URLs
 		t.Failures = 0
 		t.Forbidden = 0
 		t.received(now)
-	} else if slices.Contains(final[t.Kind], o.Status) {
+	case slices.Contains(final[t.Kind], o.Status):
 		t.Refused += job.URLs
 		t.Stopped = true
 		t.forget()
-	} else {
+	default:
 		t.postpone(o, now)
 	}
 	if t.Stopped {
