@@ -178,7 +178,6 @@ func (q *Queue) Run(ctx context.Context, r *Runner) {
 }
 
 // send sends the job that is due, and returns the time until the next one: at most a minute, as clocks jump.
-// send sends the job that is due, and returns the time until the next one: at most a minute, as clocks jump.
 func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 	q.check(ctx, r)
 	job, next := q.Begin(r.Now())
