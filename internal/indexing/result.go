@@ -70,7 +70,6 @@ type Change struct {
 func (s *Selection) Result() Result { return s.result }
 
 // add counts a record: rec has the previous selection, st and selected are the new one.
-// add counts a record: rec has the previous selection, st and selected are the new one.
 func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTemplate bool) {
 	if isImage(rec) && !rec.Selected.Listed {
 		return // it is recorded for the pages that show it, and nobody expects it to be listed
