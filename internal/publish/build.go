@@ -259,7 +259,7 @@ func (b *builder) run(f func()) {
 		f()
 		return
 	}
-	b.slots <- struct{}{}
+	b.slots <- struct{}{} // so no more shards are held than there are workers
 	b.workers.Go(func() {
 		defer func() { <-b.slots }()
 		f()
@@ -357,6 +357,7 @@ func (b *builder) encode(d *Document, pages []page.Page) {
 			return
 		}
 	}
+	// An index says of a document when its latest page changed.
 	for _, p := range pages {
 		if p.LastMod > d.LastMod {
 			d.LastMod = p.LastMod
@@ -381,7 +382,7 @@ func (b *builder) compress(d *Document, write func(io.Writer) int64) {
 	buf.Reset()
 	gzip := sitemapxml.NewGzip(buf)
 	d.Size = write(gzip)
-	_ = gzip.Close()
+	_ = gzip.Close() // a buffer returns no errors
 	d.Gzip = slices.Clone(buf.Bytes())
 	d.Modified = b.Now.Truncate(time.Second).UTC() // HTTP dates have no fractions
 	d.setHeaders()

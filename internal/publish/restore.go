@@ -21,6 +21,8 @@ type snapshotMeta struct {
 
 // Documents returns the snapshot in the form that [Restore] takes. Documents that g has already are taken from there.
 func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documents []store.StoredDocument, err error) {
+	// A document that is stored already is not written again: its name and meta, with the ETag, say that it is the
+	// same.
 	known := make(map[string]store.StoredDocument)
 	for _, d := range g.Documents() {
 		known[d.Name+string(d.Meta)] = d

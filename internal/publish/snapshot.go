@@ -73,6 +73,7 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 	if previous == nil {
 		return
 	}
+	// What retired earlier is still known, and what was served until now may retire.
 	var all []retired
 	for _, r := range previous.retired {
 		if now.Sub(r.At) < retiredFor {
@@ -89,7 +90,7 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 		return isOfNews || s.names[r.Suffix] != nil
 	}
 	all = slices.DeleteFunc(all, isTaken)
-	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):])
+	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):]) // without the oldest of too many
 	for i := range s.retired {
 		r := &s.retired[i]
 		r.Section = sectionOf(r.First)
