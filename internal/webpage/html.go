@@ -327,12 +327,13 @@ func majorityEnding(rows []row) (ending string, titles int) {
 		}
 		titles++
 		own := endingOf(r.Title)
-		if lead == 0 {
+		switch {
+		case lead == 0:
 			ending = own
 			lead = 1
-		} else if own == ending {
+		case own == ending:
 			lead++
-		} else {
+		default:
 			lead--
 		}
 	}

@@ -214,6 +214,7 @@ func (t *tree) enter(path string) {
 	}
 	for f := t.folder; f.depth < maxDepth && strings.HasPrefix(path, f.path) && path != f.path; f = t.folder {
 		t.folder = newFolder(childOf(f.path, path), f)
+		// With many small folders, a list that grows from nothing for each takes a good part of the time.
 		t.folder.pages.rows = t.spare
 		t.spare = nil
 	}
@@ -226,6 +227,7 @@ func childOf(folder, path string) string {
 
 // leave leaves a folder after its last page.
 func (t *tree) leave() {
+	// What is in the folder is complete, and so is what it may have to share with others.
 	f := t.folder
 	above := f.parent
 	t.folder = above
@@ -525,6 +527,7 @@ func (t *tree) finish() {
 	for t.folder.parent != nil {
 		t.leave()
 	}
+	// The first document is made last: it says what all others are.
 	root := t.folder
 	t.addInside(root)
 	if root.size() > frontRows {
