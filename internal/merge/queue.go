@@ -137,7 +137,7 @@ func (q *queue) end(err error) {
 		return
 	}
 	q.progress = isOver
-	pages := q.pages // which nobody else changes from here on
+	pages := q.pages // of an unsorted input, nobody else changes them from here on
 	q.mu.Unlock()
 	// Not under the lock: the stream obeys its context meanwhile.
 	isWanted := !q.Sorted && q.ctx.Err() == nil
@@ -167,10 +167,6 @@ func (q *queue) take(least int) bool {
 		q.done = true
 		q.failed = q.err
 		return true
-	}
-	// end looks at the pages without the lock, and hands over all that is left: what was taken meanwhile came twice.
-	if q.progress == isOver {
-		return false
 	}
 	last := len(q.pages) - 1
 	if !q.Sorted || last < least {
