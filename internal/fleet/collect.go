@@ -201,7 +201,7 @@ func (n *Node) Collect(ctx context.Context) {
 	if !now.lists && !now.deletes {
 		return
 	}
-	// A node whose lock was lost deleted an object that another one had just stored again and named.
+	// The lock may be lost: another node may just have stored again, and named, what is about to be deleted.
 	c, err := n.readCurrent(ctx)
 	if err != nil {
 		return
