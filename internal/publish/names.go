@@ -43,22 +43,22 @@ func ParseName(path, stem string, beside webpage.Options) (suffix string, form F
 	}
 	for f, extension := range extensions[:FormFile] {
 		if suffix, found := strings.CutSuffix(rest, extension); found {
-			return suffix, Form(f), isSitemap(suffix, Form(f), beside)
+			return suffix, Form(f), isSitemap(suffix, Form(f), beside.News != nil)
 		}
 	}
-	return rest, FormFile, isFile(rest, beside)
+	return rest, FormFile, isFile(rest, &beside)
 }
 
 // isSitemap reports whether a suffix may be that of an XML document in a form.
-func isSitemap(suffix string, form Form, beside webpage.Options) bool {
-	if suffix == webpage.NewsSitemap && beside.News != nil {
+func isSitemap(suffix string, form Form, hasNews bool) bool {
+	if hasNews && suffix == webpage.NewsSitemap {
 		return form != FormText // a list of URLs says nothing of articles
 	}
 	return suffix == "" || isHash(suffix, shardHash) || SectionOf(suffix) != ""
 }
 
 // isFile reports whether a suffix may be that of a document beside the XML.
-func isFile(suffix string, beside webpage.Options) bool {
+func isFile(suffix string, beside *webpage.Options) bool {
 	switch suffix {
 	case webpage.Feed:
 		return beside.Feed
