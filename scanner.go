@@ -46,8 +46,9 @@ const (
 // The records of all pages are a generation, which never changes: the crawl and the selection make the next one. While
 // the crawl goes on, what it has found is published in parts.
 func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
+	// A superseded configuration whose site comes due would take the records away from the next one's refresh.
 	if s.app.isSuperseded() {
-		return ended(outcome.Superseded) // else it would take the records from the next configuration
+		return ended(outcome.Superseded)
 	}
 	// One refresh at a time has the records, of whichever configuration. One that hangs loses them after three seconds.
 	records, err := s.state.records.Acquire(ctx)
@@ -55,7 +56,8 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 		return failed(err)
 	}
 	defer records.Release()
-	if s.app.isSuperseded() { // meanwhile
+	// The wait for the records may have been long enough for a reload.
+	if s.app.isSuperseded() {
 		return ended(outcome.Superseded)
 	}
 	// The next configuration begins at once, if it comes before this refresh has ended.
@@ -71,19 +73,25 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	case persist.Later:
 		return ended(outcome.Later)
 	}
+	return s.runStages(ctx, records, demanded)
+}
 
+// runStages runs the stages, as the writer of the records.
+func (s *site) runStages(ctx context.Context, records *persist.Records, demanded bool) report.Refresh {
 	probed, front, err := s.probe(ctx, demanded)
 	if err != nil {
 		return failed(fmt.Errorf("probing the site: %w", err))
 	}
+	// The probe has settled which sites are aliases. Requests for the documents of an alias are redirected to its main site.
 	if s.main.Load() != nil {
 		return ended(outcome.Alias)
 	}
 	r := s.newRefreshing(records, probed, demanded)
 	r.front = front
 	if probed.blocked != "" {
-		// The routes say that nothing is to be listed, and are believed at once.
-		nothing := selection{result: indexing.Result{Generation: records.Generation}} // which is stored
+		// The routes say that nothing is to be listed, and are believed at once: a server that merely fails has failed the
+		// probe. The records stay, and are stored with that.
+		nothing := selection{result: indexing.Result{Generation: records.Generation}}
 		return s.publish(ctx, r, nothing, decision{verdict: replace, reason: probed.blocked})
 	}
 	s.inherit(ctx, records, probed)
@@ -101,11 +109,14 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 			return failed(err)
 		}
 		s.beginRefetch(r)
+		// The next configuration goes on from these records, and publishes by its own settings.
 		if s.app.isSuperseded() {
-			return ended(outcome.Superseded) // the next configuration goes on from these records
+			return ended(outcome.Superseded)
 		}
+		// What was fetched until the site was stopped is kept: after a restart, none of it is requested again.
 		if s.ctx.Err() != nil {
-			s.logState("commit", r.records.Commit())
+			err := r.records.Commit()
+			s.logState("commit", err)
 			return failed(errStopping)
 		}
 		selected, err := s.selectPages(ctx, r)
@@ -116,7 +127,8 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 		if decided.verdict == goOn {
 			continue
 		}
-		if decided.verdict == hold { // never with crawl off: the candidates are read only once
+		// With crawl off, decide never holds: the candidates can be read only once.
+		if decided.verdict == hold {
 			selected, err = s.build(ctx, r, keepListed)
 			if err != nil {
 				return failed(err)
@@ -216,7 +228,7 @@ const (
 	reasonUnseen = "pages would go that only this node does not see"
 )
 
-// decide decides what becomes of a selection.
+// decide decides what becomes of a selection. It is checked against a table over all combinations: see TestDecide.
 func decide(before *publication, sel selection, c circumstances) decision {
 	served := pagesOf(before.snapshot)
 	selected := pagesOf(sel.snapshot)
@@ -226,10 +238,12 @@ func decide(before *publication, sel selection, c circumstances) decision {
 	if c.goesOn && isTooEarly(before, sel, c, sameSettings) {
 		return decision{verdict: goOn}
 	}
+	// Pages of a source that cannot be read stay listed, which is a reason to tell if there are any.
 	unread := c.newFailed
 	if selected == 0 {
-		unread = "" // no page stays because of it
+		unread = ""
 	}
+	// Nothing has changed since the last selection.
 	if !sel.result.IsMade() {
 		return decision{verdict: keep, reason: unread}
 	}
@@ -240,23 +254,17 @@ func decide(before *publication, sel selection, c circumstances) decision {
 		}
 		return decision{verdict: keep, reason: reasonLost, since: before.history.Since}
 	}
+	// With crawl off, no record tells which of the pages are those of the source that failed.
 	if c.crawlOff && sameSettings && c.newFailed != "" {
 		return decision{verdict: keep, reason: c.newFailed}
 	}
 	// What an operator has requested or configured is intended.
 	isIntended := c.demanded || !sameSettings
-	reason := suspicion(served, selected, &sel.result)
-	if reason == "" && c.unseen && removes(&sel.result) {
-		reason = reasonUnseen
-	}
+	reason := suspicion(served, selected, &sel.result, c.unseen)
 	if isIntended || reason == "" {
 		return decision{verdict: replace, reason: unread}
 	}
-	since := before.history.Since
-	isFirst := since.IsZero() || since.After(c.now) // the clock was set back
-	if isFirst {
-		since = c.now
-	}
+	since := suspiciousSince(&before.history, c.now)
 	isConfirmed := c.now.Sub(since) >= confirmAfter
 	if isConfirmed {
 		return decision{verdict: replace, reason: unread}
@@ -268,9 +276,20 @@ func decide(before *publication, sel selection, c circumstances) decision {
 	return decision{verdict: hold, reason: reason, since: since}
 }
 
+// suspiciousSince returns since when refreshes have found a suspicious change: at least since now.
+func suspiciousSince(h *outcome.History, now time.Time) time.Time {
+	// A time in the future is of a clock that was set back since, and would put the end off for as long.
+	isFirst := h.Since.IsZero() || h.Since.After(now)
+	if isFirst {
+		return now
+	}
+	return h.Since
+}
+
 // isTooEarly reports whether nothing of a refresh that goes on is published yet: which pages are gone, and which sources fail,
 // shows only once all are read.
 func isTooEarly(before *publication, sel selection, c circumstances, sameSettings bool) bool {
+	// A part without a loss is no end of a loss that waits to be confirmed: its ten minutes would begin anew.
 	if sameSettings && before.history.Last.Result == outcome.HeldBack {
 		return true
 	}
@@ -278,12 +297,13 @@ func isTooEarly(before *publication, sel selection, c circumstances, sameSetting
 	if sameSettings && !c.gathered && hasNoMore {
 		return true
 	}
+	// Nor is an empty sitemap published while the crawl may still find a page.
 	isEmpty := before.snapshot == nil && sel.snapshot == nil
 	return isEmpty && c.hasTime
 }
 
-// suspicion returns why a change may be the work of a fault; "": it is usual.
-func suspicion(served, selected int, result *indexing.Result) string {
+// suspicion returns why a change may be the work of a fault; "": it is usual. unseen is that of the circumstances.
+func suspicion(served, selected int, result *indexing.Result, unseen bool) string {
 	if 2*selected < served {
 		return reasonHalf
 	}
@@ -295,6 +315,10 @@ func suspicion(served, selected int, result *indexing.Result) string {
 		if 5*result.Regressed[status] > served {
 			return fmt.Sprintf(reasonFifth, status)
 		}
+	}
+	// A node whose root lags behind a deployment misses pages that all others have.
+	if unseen && removes(result) {
+		return reasonUnseen
 	}
 	return ""
 }
@@ -321,30 +345,40 @@ func (d decision) ending(served, next *publish.Snapshot) outcome.Outcome {
 
 // prospects are what determines when a site is next due.
 type prospects struct {
-	now        time.Time
-	noticed    bool          // something cannot wait, such as that the site is no alias any more
-	planned    time.Time     // by the configuration before, which this one goes on from; zero: by none
-	begun      time.Time     // when the last refresh began
-	interval   time.Duration // between refreshes: the setting 'refresh', or its default
-	isGiven    bool          // an operator has set the interval, which is obeyed whatever refreshes cost
-	cost       time.Duration // of the last refresh: gathering, selecting and building
-	probes     time.Duration // as long as the probes of all sites that share a rate take of it: see probesTake
-	failed     bool          // it has
-	serves     bool          // the site has something to serve
-	closed     bool          // no page may be fetched, as robots.txt cannot be
-	hasRefetch bool          // an operator wants pages fetched again, and no crawl has begun with them, as the refresh failed or was left to another process
-	isLeft     bool          // pages are left that were due
-	datesDue   time.Time     // when dates can be decided that wait for the end of a deployment; zero: none does
-	newsDue    time.Time     // when an article becomes news, or is none any more; zero: none does
-	next       time.Time     // when a page is due that cannot wait for the interval, or what is left can be fetched; in the past: it is not known
-	shared     bool          // other processes refresh the site, too:
-	sharedDue  time.Time     // when this one is to,
-	isFollowed bool          // and it has just left that to another one
-	changes    awareness     // how the site learns of changes of its files
-	isChanged  bool          // one was, since the last refresh began
-	absences   int           // refreshes, in a row, that found no front page of a host that visitors named
-	listLeft   bool          // a document of the site's own sitemaps was not read yet
-	nextList   time.Time     // when it may be fetched
+	now     time.Time
+	noticed bool      // something cannot wait, such as that the site is no alias any more
+	planned time.Time // when the configuration before, from which this one goes on, had the site due; zero: there is no plan
+
+	// The last refresh.
+	begun  time.Time     // when it began
+	cost   time.Duration // what gathering, selecting and building took
+	failed bool          // it has failed
+	serves bool          // the site has something to serve after it
+	closed bool          // no page may be fetched, as robots.txt cannot be
+
+	// The pace.
+	interval time.Duration // between refreshes: the setting 'refresh', or its default
+	isGiven  bool          // an operator has set the interval, which is obeyed whatever refreshes cost
+	probes   time.Duration // the shortest interval at which probes take no more than their share of the rate: see probesTake
+	absences int           // refreshes, in a row, that found no front page of a host that visitors named
+
+	// What is left to be done. Zero times: nothing is.
+	isLeft     bool      // pages that were due have not been fetched
+	next       time.Time // when a page is due that cannot wait for the interval, or what is left can be fetched; past: not known
+	datesDue   time.Time // when dates can be decided that wait for the end of a deployment
+	newsDue    time.Time // when an article becomes news, or is none any more
+	listLeft   bool      // a document of the site's own sitemaps has not been read
+	nextList   time.Time // when that document may be fetched
+	hasRefetch bool      // an operator wants pages fetched again, and no crawl has begun with them
+
+	// The other processes that refresh the site.
+	shared     bool      // there are some
+	sharedDue  time.Time // when this process is to refresh the site, by what all of them do
+	isFollowed bool      // the last refresh was left to another process
+
+	// Changes of files.
+	changes   awareness // how the site learns of them
+	isChanged bool      // a change was told since the last refresh began
 }
 
 // awareness is how a site learns of changes of its files.
@@ -364,14 +398,16 @@ func due(p prospects) time.Time {
 	switch {
 	case p.noticed:
 		return p.now
-	case p.shared && !p.failed: // else it is tried again as if the process were alone
+	case p.shared && !p.failed:
+		// A process that has failed plans as if it were alone: it may be the only one that can refresh the site.
 		return dueInFleet(p)
 	case !p.planned.IsZero():
 		return dueAsPlanned(p)
 	}
 	interval := p.nextInterval()
 	pause := p.begun.Add(interval).Sub(p.now)
-	pause = min(pause, interval) // it is longer where the clock was set back meanwhile
+	// The pause is longer than the interval where the clock was set back during the refresh.
+	pause = min(pause, interval)
 	pause = min(pause, p.untilPages(), p.untilDates(), p.untilFiles(), p.untilList())
 	if p.hasRefetch {
 		pause = min(pause, retryRefetch)
@@ -382,17 +418,20 @@ func due(p prospects) time.Time {
 // dueInFleet returns when a process refreshes a site that others refresh, too.
 func dueInFleet(p prospects) time.Time {
 	retry := p.now.Add(retryEmpty)
+	// No other process knows which pages the operator wants.
 	if p.hasRefetch {
-		return retry // this process knows of it, and no other
+		return retry
 	}
+	// It need not look again at once: the polls notice what the other process commits.
 	if p.isFollowed && p.sharedDue.Before(retry) {
-		return retry // polls come sooner where there is news
+		return retry
 	}
 	return p.sharedDue
 }
 
 // dueAsPlanned returns when a site is due that goes on from the configuration before.
 func dueAsPlanned(p prospects) time.Time {
+	// The configuration before has planned without the change, which would show an interval later.
 	if p.isChanged {
 		return p.now
 	}
@@ -403,7 +442,7 @@ func dueAsPlanned(p prospects) time.Time {
 // nextInterval is how long after the last refresh a site is due in which nothing happens.
 func (p *prospects) nextInterval() time.Duration {
 	if p.absences > 0 {
-		// It costs nothing to ask again for a host that is made up.
+		// The host may be made up, so the pause doubles each time. Refreshes without a front page cost nothing that counts.
 		return min(p.interval<<min(p.absences-1, 20), max(p.interval, maxAbsence))
 	}
 	if p.isGiven {
@@ -424,14 +463,19 @@ func (p *prospects) spared() time.Duration {
 // untilPages is the pause until pages can be fetched that are due, or the site is tried again.
 func (p *prospects) untilPages() time.Duration {
 	next := p.next.Sub(p.now)
-	switch {
-	case !p.serves && (p.failed || p.closed):
-		return retryEmpty // an application may start with the server
-	case p.failed: // it has not found out what is left
+	// An application that starts with the server takes a few seconds longer, and nothing is served until then.
+	if !p.serves && (p.failed || p.closed) {
+		return retryEmpty
+	}
+	// A refresh that failed has not found out what is left.
+	if p.failed {
 		return never
-	case p.isLeft:
+	}
+	if p.isLeft {
 		return max(soon, next)
-	case next > 0: // yet not so soon that refreshing takes more than its share of the time
+	}
+	if next > 0 {
+		// Yet not so soon that refreshing takes more than its share of the time.
 		return max(next, p.spared())
 	}
 	return never
@@ -452,11 +496,12 @@ func (p *prospects) untilDates() time.Duration {
 func (p *prospects) untilFiles() time.Duration {
 	pause := never
 	if p.isChanged {
-		// Nor do the requests of its probe take more than theirs of a rate.
+		// Where files are written all the time, each refresh probes, too: its requests keep to their share of the rate.
 		probed := min(p.begun.Add(p.probes).Sub(p.now), p.probes)
 		pause = max(p.spared(), probed)
 	}
-	if !p.failed && p.changes == areToldNext { // until then, nothing tells of what a newcomer saves
+	// Until the second scan, which begins to watch, nothing tells of what is saved in the first minute of a site.
+	if !p.failed && p.changes == areToldNext {
 		pause = min(pause, max(soon, p.cost))
 	}
 	return pause
@@ -498,8 +543,9 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		absences: s.absences,
 	}
 	p.isChanged = s.isChanged(begun)
-	hasBegun := out.Result != outcome.Failed && out.Result != outcome.Followed && out.Result != outcome.Later
-	p.hasRefetch = !hasBegun && s.state.refetch.Load() != nil
+	// What an operator wants fetched stays with the site until a crawl has begun with it, which these results had none of.
+	hadNoCrawl := out.Result == outcome.Failed || out.Result == outcome.Followed || out.Result == outcome.Later
+	p.hasRefetch = hadNoCrawl && s.state.refetch.Load() != nil
 	if own := s.own.Load(); own != nil && own.unread > 0 {
 		p.listLeft = true
 		p.nextList = s.handler.limiter.Next()
@@ -526,16 +572,7 @@ func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	p := s.prospects(out, begun)
 	s.prospected = &p
 	s.resting.Store(p.changes == areTold && !p.isGiven)
-	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
-	isCommitted := out.Result != outcome.Alias && out.Result != outcome.Superseded
-	isLeft := out.Result == outcome.Followed || out.Result == outcome.Later
-	// A process that waits for the storage, with nothing to serve, begins when that is read or its patience is over.
-	isJoining := isLeft && !p.serves
-	if member := s.state.fleet; member != nil && isCommitted && (isJoining || !member.IsEmpty()) {
-		p.shared = true
-		p.sharedDue = member.DueFor(s.standing())
-		p.isFollowed = isLeft
-	}
+	s.addShared(&p, out.Result)
 	at := s.plan(p)
 	if out.IsSettled() && !s.app.isSuperseded() {
 		// The next configuration goes on from here, unless it looks at the site otherwise.
@@ -544,14 +581,39 @@ func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	}
 }
 
+// addShared adds what the processes that share the site plan, after a refresh with a result.
+func (s *site) addShared(p *prospects, result outcome.Result) {
+	member := s.state.fleet
+	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
+	isCommitted := result != outcome.Alias && result != outcome.Superseded
+	if member == nil || !isCommitted {
+		return
+	}
+	isLeft := result == outcome.Followed || result == outcome.Later
+	// A process that waits for the storage, with nothing to serve, begins when that is read or its patience is over.
+	isJoining := isLeft && !p.serves
+	// Until something is committed, each process plans as if it were alone.
+	if member.IsEmpty() && !isJoining {
+		return
+	}
+	p.shared = true
+	p.sharedDue = member.DueFor(s.standing())
+	p.isFollowed = isLeft
+}
+
 // refreshWhenDue refreshes the site when it is due, until it is stopped.
 func (s *site) refreshWhenDue() {
 	if s.published().snapshot != nil {
 		// Until then, another app may fail to start, and it is the configuration before that goes on.
 		_ = s.app.await(s.ctx, s.app.serving)
 	}
-	// What a crawl has left of a host that visitors named needs no other request for its sitemap.
-	for s.schedule.Wait(s.ctx, s.app.now, s.onDemand && !s.goesOn) {
+	for {
+		// What a crawl has left of a host that visitors named needs no other request for its sitemap.
+		needsRequest := s.onDemand && !s.goesOn
+		isDue := s.schedule.Wait(s.ctx, s.app.now, needsRequest)
+		if !isDue {
+			return
+		}
 		release, ok := s.takeTurn()
 		if !ok {
 			return
@@ -571,7 +633,8 @@ func (s *site) run() {
 	s.planning.Lock()
 	s.prospected = nil
 	s.planning.Unlock()
-	s.plan(prospects{now: begun, begun: begun, interval: s.handler.settings.interval, serves: true}) // until it is known better
+	// Whatever becomes of the refresh, the site has a time at which it is due: this one, until its end tells a better one.
+	s.plan(prospects{now: begun, begun: begun, interval: s.handler.settings.interval, serves: true})
 	// When the site is stopped, the refresh has a moment to commit what it has found.
 	running, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
 	defer cancel()
@@ -579,6 +642,7 @@ func (s *site) run() {
 	var out report.Refresh
 	hasEnded := wait.OrLeave(running, stopGrace, func() { out = s.refreshSafely(running, demanded) })
 	if !hasEnded {
+		// It may still write to out, which therefore is not read.
 		s.logger.Warn("a refresh goes on although it was canceled")
 		return
 	}
@@ -595,9 +659,11 @@ func (s *site) run() {
 	s.logWatched()
 	s.noteListed()
 	s.noteAbsence(&out)
-	s.goesOn = out.IsSettled() && out.Crawled.Generation != nil && !out.Crawled.Done
+	hasCrawled := out.IsSettled() && out.Crawled.Generation != nil
+	s.goesOn = hasCrawled && !out.Crawled.Done
 	s.conclude(&out, begun)
 	s.schedule.End()
+	// The records that it has now may be more than there is room for.
 	if s.onDemand {
 		s.app.mu.Lock()
 		s.app.makeRoom(0, s)
