@@ -36,7 +36,7 @@ import (
 type probeResult struct {
 	blocked       string // why the site lists nothing; "": it lists its pages
 	status        int    // of the response that decides so
-	remedy        string // what to do about it
+	remedy        string // what to do about a site that lists nothing
 	canonicalHost string // of the front page's canonical; "": none
 	proxied       bool   // an upstream returns the front page
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
@@ -56,14 +56,14 @@ type probeResult struct {
 // ownFile says whether the site has its own document at the path of one of ours.
 type ownFile struct {
 	exists  bool
-	proxied bool      // an upstream said so
-	at      time.Time // when it did; zero: ask again
+	proxied bool      // an upstream responded to the request for it
+	at      time.Time // when there was a response; zero: ask again
 }
 
 // siteFiles says where a site's files are.
 type siteFiles struct {
 	root     string   // "": not known
-	noRoot   string   // why it is not known
+	noRoot   string   // why the root is not known
 	fs       string   // name of the file system; "" and "default": the operating system's
 	hide     []string // of the file server
 	index    []string // of the file server; nil: its default
@@ -78,7 +78,7 @@ const (
 	reasonUnreached = "requests for the sitemap do not reach its handler: another one returns status %d"
 )
 
-// What to do about it.
+// reasonRemedies are what to do about a site that lists nothing, by the reason.
 var reasonRemedies = map[string]string{
 	reasonRefused:   "None if the site is private; otherwise remove the login, or the rule on addresses or User-Agents.",
 	reasonAbsent:    "Name the host in the configuration if its pages should be listed.",
@@ -133,7 +133,7 @@ func blockedFor(reason string, status int) blockage {
 
 // probeMode is how a site is probed.
 type probeMode struct {
-	isFresh bool // the result of the probe before does not stand for what an upstream responds now, as an operator wants to know
+	isFresh bool // an operator wants to know what upstreams respond now, whatever the probe before has found
 	atFront bool // the host may be made up: nothing else is requested unless it has a front page
 }
 
@@ -145,6 +145,8 @@ type probeMode struct {
 func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeMode) (probeResult, frontPage, error) {
 	now := f.handler.app.now()
 	isRecent := func(at time.Time) bool { return !mode.isFresh && isRecent(at, now, f.handler.settings.interval) }
+
+	// Where the front page redirects, each probe requests the page with the links instead: see entrance.
 	isFrontKnown := before.entrance.path != "" && isRecent(before.entrance.asked)
 	front := before.entrance.redirect
 	status := http.StatusFound
@@ -154,30 +156,35 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 			return absent.result(front), frontPage{}, ctx.Err()
 		}
 	}
-	isKnown := isRecent(before.rootAsked)
-	p, blocked, err := f.findHandler(ctx, isKnown)
+
+	isRootKnown := isRecent(before.rootAsked)
+	p, blocked, err := f.findHandler(ctx, isRootKnown)
 	if err != nil {
 		return probeResult{}, frontPage{}, err
 	}
-	rootAsked := before.rootAsked
-	if isKnown {
+	if isRootKnown {
 		p.files = before.siteFiles
-	} else {
-		rootAsked = time.Time{}
 	}
-	if p.proxied {
+	var rootAsked time.Time
+	switch {
+	case p.proxied:
 		rootAsked = now
+	case isRootKnown:
+		rootAsked = before.rootAsked
 	}
+
 	if !isFrontKnown && !mode.atFront {
 		front, status = f.fetchFront(ctx)
 	}
 	blocked = f.blockedAtFront(status, blocked)
 	robots := before.robots
-	if robots.closed || !robots.proxied || !isRecent(robots.at) {
+	if !robots.isReliable(isRecent) {
 		robots = f.fetchRobots(ctx)
 	}
 	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
 	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
+
+	// What is known of documents of the site's own stays while the site is blocked: then, all paths may return an error.
 	stylesheet := before.stylesheet
 	llms := before.llms
 	if blocked.reason == "" && !mode.atFront {
@@ -217,12 +224,14 @@ func isRecent(at, now time.Time, interval time.Duration) bool {
 // findHandler requests the sitemap. It returns what the handler that the request reached has filled in, and what is
 // wrong if that is another one, or none.
 //
-// isKnown says that the site's files are not asked for.
+// isKnown says that the site's files are not asked for. Where they are, the handler may pass the request on to the application,
+// as a handler on the way might set the root: asked by each probe, that would be 60 requests an hour.
 func (f *siteFetcher) findHandler(ctx context.Context, isKnown bool) (*probe, blockage, error) {
 	sitemap := f.id.prefix + f.handler.settings.path
 	p := &probe{handler: f.handler, prefix: f.id.prefix, isKnown: isKnown}
 	res, err := f.fetchData(ctx, sitemap, peekBody, p)
-	if errors.Is(err, errAbandoned) { // a handler may still write to the probe
+	// A handler may still write to the probe, so that nothing of it may be read.
+	if errors.Is(err, errAbandoned) {
 		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
 	}
 	if p.seen == f.handler {
@@ -235,7 +244,9 @@ func (f *siteFetcher) findHandler(ctx context.Context, isKnown bool) (*probe, bl
 	if err != nil {
 		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
 	}
-	if !page.IsConclusive(res.Status) { // which says nothing of where the routes lead
+	// A single 502 or 429, as of an authentication service that restarts, says nothing of where the routes lead. What is
+	// published stays then: a blocked site would list nothing for an interval.
+	if !page.IsConclusive(res.Status) {
 		return nil, blockage{}, fmt.Errorf("fetching %s: status %d", sitemap, res.Status)
 	}
 	if refuses(res.Status) {
@@ -251,8 +262,10 @@ func (f *siteFetcher) blockedAtFront(status int, before blockage) blockage {
 	if refuses(status) {
 		return blockedFor(reasonRefused, status)
 	}
+	// Anybody can make up a host, which then must not be crawled.
 	isError := status >= http.StatusBadRequest
-	if before.reason == "" && f.onDemand && isError && !f.handler.settings.crawl.Off {
+	mayBeMadeUp := f.onDemand && !f.handler.settings.crawl.Off
+	if before.reason == "" && isError && mayBeMadeUp {
 		return blockedFor(reasonAbsent, status)
 	}
 	return before
@@ -264,7 +277,8 @@ func (f *siteFetcher) lookIntoRefusal(ctx context.Context, status int, at *siteF
 	if f.admitsBrowsers(ctx) {
 		blocked.remedy = remedyAgent
 	}
-	if status != http.StatusForbidden { // which file_server returns for what it cannot read
+	// file_server returns 403 for what it may not read.
+	if status != http.StatusForbidden {
 		return blocked
 	}
 	if unreadable := f.unreadable(ctx, at); unreadable != "" {
@@ -321,6 +335,7 @@ const peekMark = 4 << 10 // bytes of a document, among which is the mark of a bu
 func (f *siteFetcher) lookForOwn(
 	ctx context.Context, path string, limit int, before ownFile, isOwn func(*crawl.Response) bool,
 ) ownFile {
+	// Most applications have no such document, and would be asked for it once a minute.
 	now := f.handler.app.now()
 	if before.proxied && now.Sub(before.at).Abs() < ownInterval {
 		return before
@@ -376,8 +391,9 @@ const remedyAgent = "A rule refuses the User-Agent of this module, as it does no
 
 // admitsBrowsers reports whether the front page does not return an error to a browser's User-Agent.
 func (f *siteFetcher) admitsBrowsers(ctx context.Context) bool {
+	// Of a host that a visitor may have made up, this would be one request more each time.
 	if f.onDemand {
-		return false // a visitor's word is not worth another request
+		return false
 	}
 	res, err := f.get(ctx, crawl.Request{
 		Path:   f.id.prefix + "/",
@@ -397,7 +413,8 @@ func (f *siteFetcher) unreadable(ctx context.Context, at *siteFiles) string {
 	}
 	root := at.root
 	of := fmt.Sprintf(" of file system '%s'", at.fs)
-	if fsys == nil { // the operating system's
+	// nil is that of the operating system, which is opened at the root itself.
+	if fsys == nil {
 		fsys = os.DirFS(at.root)
 		root = "."
 		of = ""
@@ -411,7 +428,8 @@ func (f *siteFetcher) unreadable(ctx context.Context, at *siteFiles) string {
 		}
 		_ = file.Close()
 	})
-	if !ended || !errors.Is(refused, fs.ErrPermission) { // what has not ended may still write
+	// What has not ended may still write to refused.
+	if !ended || !errors.Is(refused, fs.ErrPermission) {
 		return ""
 	}
 	return fmt.Sprintf("cannot read %s%s: permission denied%s", at.root, of, asUser())
@@ -468,7 +486,8 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 		return nil
 	}
 	rooted := rootVar(r) != ""
-	defer func() { p.files = h.mounts.locate(r, p.prefix, rooted) }() // what follows may panic, as abort does
+	// What follows may panic, as abort does.
+	defer func() { p.files = h.mounts.locate(r, p.prefix, rooted) }()
 	if !rooted && h.wantsRoot && !p.isKnown {
 		// A root inside of handle { } is set by a later handler.
 		return next.ServeHTTP(w, r)
@@ -530,7 +549,8 @@ func rootOf(served map[string][]fileServer, own string, rooted bool) (root, noRo
 	root = own
 	roots := slices.Sorted(maps.Keys(served))
 	isOwn := rooted && (len(roots) == 0 || served[own] != nil)
-	if !isOwn && len(roots) > 1 { // the one for the sitemap's path may not be that of the pages
+	// Of several roots, the one for the sitemap's path may not be that of the pages.
+	if !isOwn && len(roots) > 1 {
 		return "", fmt.Sprintf("several file roots (%s): name one with 'files <root>'", strings.Join(roots, ", "))
 	}
 	if !isOwn && len(roots) == 1 {

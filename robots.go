@@ -73,23 +73,18 @@ func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 // nameSitemap serves the robots.txt that the next handler has with the Sitemap lines in it,
 // or without where it says something else. It returns the status, 0 where none was sent.
 func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, urls []string) (int, error) {
-	// The next handler is asked for the whole file as it is. The client's conditions, and the
-	// range that it asks for, are met by what is made of that.
-	whole := r.Clone(r.Context())
-	whole.Method = http.MethodGet
-	for _, name := range append(conditions, "Accept-Encoding") {
-		whole.Header.Del(name)
-	}
 	header := w.Header()
 	rec := recorder.New(recorder.Options{Limit: maxRobots, Header: header})
-	err := next.ServeHTTP(rec, whole)
-	header.Del("Content-Length") // set anew where it is known
+	err := next.ServeHTTP(rec, wholeOf(r))
+	// The length is another one with the lines, and is set anew where it is known.
+	header.Del("Content-Length")
 	status := cmp.Or(rec.Status, statusOf(err))
 	isNone := status == http.StatusNotFound || status == http.StatusGone
 	// An error that says that there is none, and is not sent yet, is no reason to fail.
 	if err != nil && (rec.Status != 0 || !isNone) {
 		return 0, err
 	}
+	// A handler may have compressed the file although that was not asked for: it is passed on as it is.
 	encoding := header.Get("Content-Encoding")
 	isReadable := status == http.StatusOK && (encoding == "" || encoding == "identity")
 	if !isNone && !isReadable {
@@ -102,19 +97,36 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 		own = rec.Body
 	}
 	contentType := header.Get("Content-Type")
-	body, made := robotstxt.Naming(contentType, own, urls...)
+	body, isMade := robotstxt.Naming(contentType, own, urls...)
+	// The file has the lines already, or is none to which they may be added: its own validators hold.
 	if bytes.Equal(body, own) {
 		modified, _ := http.ParseTime(header.Get("Last-Modified"))
 		return serveContent(w, r, modified, bytes.NewReader(own)), nil
 	}
+	describeNaming(header, body, isMade)
+	return serveContent(w, r, time.Time{}, bytes.NewReader(body)), nil
+}
+
+// wholeOf returns a request for the whole of what a request asks for, as it is: the client's conditions, and the range that it
+// asks for, are met by what is made of that.
+func wholeOf(r *http.Request) *http.Request {
+	whole := r.Clone(r.Context())
+	whole.Method = http.MethodGet
+	for _, name := range append(conditions, "Accept-Encoding") {
+		whole.Header.Del(name)
+	}
+	return whole
+}
+
+// describeNaming has the headers of a robots.txt describe what the lines were added to. isMade: there was no robots.txt.
+func describeNaming(header http.Header, body []byte, isMade bool) {
 	for _, name := range []string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Encoding", "Content-Disposition"} {
 		header.Del(name)
 	}
-	if made || contentType == "" {
+	if isMade || header.Get("Content-Type") == "" {
 		header.Set("Content-Type", contentText)
 	}
 	header.Set("Etag", `"`+strconv.FormatUint(xxhash.Sum64(body), 36)+`"`)
-	return serveContent(w, r, time.Time{}, bytes.NewReader(body)), nil
 }
 
 // robotsRules is the site's own robots.txt as a crawler reads it.
@@ -129,7 +141,13 @@ type robotsRules struct {
 	size     int      // bytes, as far as they are known; over robotstxt.MaxBody, crawlers do not read all
 
 	proxied bool      // an upstream responded
-	at      time.Time // when it did
+	at      time.Time // when there was a response
+}
+
+// isReliable reports whether robots.txt need not be requested again, by whether a time is recent. A file costs no request, and
+// while it cannot be fetched at all, no page may be.
+func (r *robotsRules) isReliable(isRecent func(time.Time) bool) bool {
+	return !r.closed && r.proxied && isRecent(r.at)
 }
 
 // maxRobotsRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2); behind more of them, there is none.
@@ -150,6 +168,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 		if target == "" {
 			break
 		}
+		// The server requests nothing but its own pages.
 		if path == "" {
 			return robotsRules{unseen: !p.robots, from: target, foreign: true}
 		}
@@ -172,7 +191,8 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	if res.Truncated {
 		declared, _ := strconv.Atoi(res.Header.Get("Content-Length"))
 		robots.size = max(len(body)+1, declared)
-		body = body[:strings.LastIndexAny(string(body), "\r\n")+1] // half a path disallows more than the whole one
+		// The last line is left out: half a path disallows more than the whole one.
+		body = body[:strings.LastIndexAny(string(body), "\r\n")+1]
 	}
 	robots.rules = robotstxt.ReadRules(body, "Googlebot")
 	robots.sitemaps = robotstxt.Sitemaps(body)
