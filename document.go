@@ -27,32 +27,66 @@ const (
 	countedByServer = 2048
 )
 
+// rendition is how a document is sent.
+type rendition struct {
+	form         publish.Form
+	isNegotiated bool // the client's Accept-Encoding decides whether it is compressed
+	isGzip       bool // it is compressed
+	isWhole      bool // it is sent as it is kept: compressed, and whatever the client has of it
+}
+
+// renditionFor returns how a document in a form is sent in response to a request.
+func renditionFor(r *http.Request, f publish.Form) rendition {
+	by := rendition{form: f, isNegotiated: f == publish.FormXML || f == publish.FormFile}
+	by.isGzip = f == publish.FormGzip || by.isNegotiated && prefersGzip(r.Header["Accept-Encoding"])
+	by.isWhole = by.isGzip && !isConditional(r)
+	return by
+}
+
 // writeDocument writes a document in a form, and in an encoding that the client accepts. It
 // returns the status. fresh is the time until the document may change.
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
-	negotiated := f == publish.FormXML || f == publish.FormFile
-	compressed := f == publish.FormGzip || negotiated && prefersGzip(r.Header["Accept-Encoding"])
-	contentType, encoding, etag := represent(d, f, compressed)
-	header := w.Header()
-	var control, vary, length, sniff string
-	if f == publish.FormFile {
+	by := renditionFor(r, f)
+	// Of a small body, net/http sets the length itself, but not in response to HEAD.
+	length := ""
+	if by.isWhole && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
+		length = d.Headers.Length
+	}
+	by.setHeader(w.Header(), d, fresh, length)
+	if !by.isGzip {
+		return writePlain(w, r, d, f)
+	}
+	if !by.isWhole {
+		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
+	}
+	// There is no condition to be met, which is what http.ServeContent is for.
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(d.Gzip) // an error means that the client is gone
+	}
+	return http.StatusOK
+}
+
+// setHeader sets the header of a document, with Content-Length if length is not "".
+func (by rendition) setHeader(header http.Header, d *publish.Document, fresh time.Duration, length string) {
+	contentType, encoding, etag := represent(d, by.form, by.isGzip)
+	sniff := ""
+	if by.form == publish.FormFile {
 		sniff = "nosniff"
 	}
+	control := ""
 	if header["Cache-Control"] == nil {
 		age := min(max(fresh, 0), longestAge)
 		control = "max-age=" + strconv.Itoa(int(age/time.Second))
 	}
 	const acceptEncoding = "Accept-Encoding"
-	if negotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], acceptEncoding) {
-		if header["Vary"] == nil {
-			vary = acceptEncoding
-		} else { // of an outer handler, whose values stay
-			header["Vary"] = append(header["Vary"], acceptEncoding)
-		}
-	}
-	asIs := compressed && !slices.ContainsFunc(conditions, func(name string) bool { return r.Header[name] != nil })
-	if asIs && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
-		length = d.Headers.Length
+	vary := ""
+	needsVary := by.isNegotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], acceptEncoding)
+	if needsVary && header["Vary"] == nil {
+		vary = acceptEncoding
+	} else if needsVary {
+		// An outer handler has set it: its values stay.
+		header["Vary"] = append(header["Vary"], acceptEncoding)
 	}
 	// The values share one allocation, but are the response's own: outer handlers may change them in place.
 	fields := [...]struct{ name, value string }{
@@ -74,17 +108,6 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 			header[field.name] = values[i : i+1 : i+1]
 		}
 	}
-	if asIs {
-		w.WriteHeader(http.StatusOK)
-		if r.Method != http.MethodHead {
-			_, _ = w.Write(d.Gzip) // an error means that the client is gone
-		}
-		return http.StatusOK
-	}
-	if compressed {
-		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
-	}
-	return writePlain(w, r, d, f)
 }
 
 // represent returns what the headers say of a document in a form, which is compressed or not.
@@ -116,9 +139,10 @@ func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f p
 		return http.StatusInternalServerError
 	}
 	defer content.Close()
+	// A server may ignore a Range (RFC 9110, section 14.2).
 	if r.Header["Range"] != nil && !isCheap(r, size) {
 		r = r.Clone(r.Context())
-		r.Header.Del("Range") // a server may ignore it (RFC 9110, section 14.2)
+		r.Header.Del("Range")
 	}
 	return serveContent(unadvertised{w}, r, d.Modified, &stream{content, size})
 }
@@ -145,6 +169,7 @@ func prefersGzip(values []string) bool {
 			}
 		}
 	}
+	// '*' stands for the codings that the field does not name.
 	if gzip == unnamed {
 		gzip = others
 	}
@@ -186,6 +211,7 @@ func isCheap(r *http.Request, size int64) bool {
 	if err != nil {
 		return false // the last bytes
 	}
+	// Found invalid, which takes no decompressing.
 	if first >= size {
 		return true
 	}
@@ -211,6 +237,11 @@ func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, co
 
 // conditions are the headers by which a client asks for less than the whole.
 var conditions = []string{"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
+
+// isConditional reports whether a request has one of the conditions.
+func isConditional(r *http.Request) bool {
+	return slices.ContainsFunc(conditions, func(name string) bool { return r.Header[name] != nil })
+}
 
 // stream is a document that is read once, from beginning to end, and has a size. It does what [http.ServeContent] needs
 // of a Seeker: that asks for the size, and then goes to the beginning and to the first byte of at most one range.

@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -24,16 +23,19 @@ const robotsPath = "/robots.txt"
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	want, prefix, ok := h.wants(r)
 	if ok && !wait.IsDone(h.app.started) {
-		if err := h.app.await(r.Context(), h.app.started); err != nil {
+		err := h.app.await(r.Context(), h.app.started)
+		if err != nil {
 			return unavailable(w, err)
 		}
-		want, prefix, ok = h.wants(r) // again, now that the mounts are known
+		// The mounts, which tell the prefix, are known only now.
+		want, prefix, ok = h.wants(r)
 	}
 	if ok && want.key != "" {
 		if h.serveKey(w, r, want.key, prefix) {
 			return nil
 		}
-		ok = want.isFormer // else it is the site's own file
+		// The site may have a text file whose name looks like a key.
+		ok = want.isFormer
 	}
 	if ok && want.isFormer {
 		ok = h.hasFormer(r, want, prefix)
@@ -44,12 +46,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !ok {
 		return next.ServeHTTP(w, r)
 	}
+	return h.serve(w, r, next, want, prefix)
+}
+
+// serve serves what a request is for. It may be one of the module's own, which no visitor gets the response to.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted, prefix string) error {
 	if p, own := probeOf(r); own {
 		return h.serveProbe(p, w, r, next, want)
 	}
 	if want.robots {
 		return h.serveRobots(w, r, next)
 	}
+	// The application may have a document by the name of a section that the configuration has no more.
 	if want.isFormer && respondsItself(w, r, next) {
 		return nil
 	}
@@ -108,8 +116,9 @@ func (h *Handler) match(path string) (wanted, bool) {
 		return wanted{robots: true}, h.settings.robots
 	}
 	want, ok := h.settings.document(path, h.settings.stem)
+	// A proxy in front strips the prefix of the base URL, or nothing does.
 	rest, found := strings.CutPrefix(path, h.settings.folder)
-	if found && !ok && rest != path { // nothing strips the prefix of the base URL
+	if found && !ok && rest != path {
 		want, ok = h.settings.document(rest, h.settings.stem)
 	}
 	isLLMs := path == webpage.LLMs || rest == webpage.LLMs && found
@@ -130,7 +139,8 @@ func (s *settings) document(path, stem string) (want wanted, ok bool) {
 		return wanted{}, false
 	}
 	section := publish.SectionOf(suffix)
-	isNews := s.beside.News != nil && suffix == webpage.NewsSitemap // which no section has beside it: see compileNews
+	// Beside news, no section has that name: see compileNews.
+	isNews := s.beside.News != nil && suffix == webpage.NewsSitemap
 	isFormer := section != "" && !isNews && !s.sections.has(section)
 	return wanted{suffix: suffix, form: form, isNews: isNews, isFormer: isFormer}, !isFormer
 }
@@ -140,34 +150,27 @@ func (s *settings) document(path, stem string) (want wanted, ok bool) {
 // handler is mounted without a prefix, too: a visitor could choose it. A document of a former section counts where there is
 // no other.
 func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
-	sent := r.URL.Path
-	original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
-	if isRequest && original.URL != nil {
-		sent = original.URL.Path
-	}
+	sent := sentPath(r)
 	want, ok = h.match(sent)
 	if ok || sent == r.URL.Path {
 		return want, "", ok || want.isFormer
 	}
 	former := want
 	formerPrefix := ""
-	sent = path.Clean(sent) // as path matchers do, which are case-insensitive, too
 	var mounts mounts
 	if wait.IsDone(h.app.started) {
 		mounts = h.mounts
 	}
-	whole := len(mounts) == 0
+	// Path matchers clean the path, too.
+	sent = path.Clean(sent)
 	for _, mount := range mounts {
-		if mount.prefix == "" {
-			whole = true
-		}
-		prefix := page.Unescape(mount.prefix)
-		n := len(prefix)
-		if len(sent) <= n || !strings.EqualFold(sent[:n], prefix) {
+		rest, isBelow := mount.strip(sent)
+		if !isBelow {
 			continue
 		}
-		want, ok = h.match(sent[n:])
+		want, ok = h.match(rest)
 		if ok {
+			// Crawlers read no robots.txt but that of the whole host.
 			return want, mount.prefix, !want.robots
 		}
 		if want.isFormer && !former.isFormer {
@@ -175,14 +178,25 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 			formerPrefix = mount.prefix
 		}
 	}
-	want, ok = h.match(r.URL.Path)
-	if ok && whole {
-		return want, "", true
-	}
-	if want.isFormer && whole && !former.isFormer {
-		former = want
+	if mounts.hasWhole() {
+		want, ok = h.match(r.URL.Path)
+		if ok {
+			return want, "", true
+		}
+		if want.isFormer && !former.isFormer {
+			former = want
+		}
 	}
 	return former, formerPrefix, former.isFormer
+}
+
+// sentPath returns the path of a request as the client sent it, before rewrites.
+func sentPath(r *http.Request) string {
+	original, isRequest := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if isRequest && original.URL != nil {
+		return original.URL.Path
+	}
+	return r.URL.Path
 }
 
 // serveDocument serves a document, or calls the next handler if the site has none of that name.
@@ -225,9 +239,13 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 // hasFormer reports whether a site has, or had, a document by a name that the configuration does not know. Such a name may be
 // made up, or that of a sitemap of the application: it makes no site, and waits for nothing.
 func (h *Handler) hasFormer(r *http.Request, want wanted, prefix string) bool {
+	// Requests that change something are the next handler's, whatever a former section was called.
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if !isRead {
+		return false
+	}
 	id, err := h.idOf(r, prefix)
-	if err != nil || !isRead {
+	if err != nil {
 		return false
 	}
 	s := h.app.lookup(id)
@@ -243,8 +261,9 @@ func (h *Handler) hasFormer(r *http.Request, want wanted, prefix string) bool {
 func respondsItself(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) bool {
 	own := &ownDocumentOnly{to: w, header: w.Header().Clone()}
 	err := next.ServeHTTP(own, r)
+	// A handler that has written nothing has responded with an empty 200. If there was a status, this changes nothing.
 	if err == nil {
-		own.WriteHeader(http.StatusOK) // unless there was a status
+		own.WriteHeader(http.StatusOK)
 	}
 	return own.isOwn
 }
@@ -274,7 +293,8 @@ func (o *ownDocumentOnly) WriteHeader(status int) {
 	}
 	clear(o.to.Header())
 	maps.Copy(o.to.Header(), o.header)
-	o.header = o.to.Header() // trailers go there
+	// Trailers are set after the body, in the header that is sent.
+	o.header = o.to.Header()
 	o.to.WriteHeader(status)
 }
 
@@ -310,7 +330,8 @@ func unavailable(w http.ResponseWriter, err error) error {
 		return caddyhttp.Error(http.StatusBadRequest, err)
 	}
 	w.Header().Set("Retry-After", "10")
-	if errors.Is(err, errTooManySites) || errors.Is(err, errUnread) { // which Caddy would log for each request
+	// Caddy would log an error for each request, of which visitors can make any number.
+	if errors.Is(err, errTooManySites) || errors.Is(err, errUnread) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}

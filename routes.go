@@ -38,12 +38,28 @@ type fileServer struct {
 	fs   string
 }
 
+// strip returns what remains of a decoded path without the prefix of the mount, which path matchers compare case-insensitively;
+// false: the path is not below the prefix.
+func (m *mount) strip(path string) (rest string, isBelow bool) {
+	prefix := page.Unescape(m.prefix)
+	n := len(prefix)
+	if len(path) <= n || !strings.EqualFold(path[:n], prefix) {
+		return "", false
+	}
+	return path[n:], true
+}
+
 // mounts are all places of a handler. Only handlers of named routes have more than one.
 type mounts []*mount
 
 // in returns the mounts with a prefix.
 func (s mounts) in(prefix string) mounts {
 	return slices.DeleteFunc(slices.Clone(s), func(m *mount) bool { return m.prefix != prefix })
+}
+
+// hasWhole reports whether the handler is mounted without a prefix, also as long as no mounts are known.
+func (s mounts) hasWhole() bool {
+	return len(s) == 0 || slices.ContainsFunc(s, func(m *mount) bool { return m.prefix == "" })
 }
 
 // prefixOf returns the longest prefix of a mount that contains a path, decoded and as the client sent it.
