@@ -54,13 +54,7 @@ const repeatable = "fetch"
 // endpoint's own configuration may be starting, or have failed to start.
 func adminHandler(respond func(r *http.Request, a *App, query url.Values) (any, error), parameters ...string) caddy.AdminHandler {
 	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		query, err := url.ParseQuery(r.URL.RawQuery)
-		for key, values := range query {
-			isAllowed := slices.Contains(parameters, key) && (len(values) == 1 || key == repeatable)
-			if !isAllowed { // a misspelt one must not mean all sites
-				err = fmt.Errorf("the query has '%s': %s", key, allowed(parameters))
-			}
-		}
+		query, err := parseQuery(r, parameters)
 		if err != nil {
 			return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 		}
@@ -78,6 +72,22 @@ func adminHandler(respond func(r *http.Request, a *App, query url.Values) (any, 
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(v)
 	})
+}
+
+// parseQuery returns the query of a request, which may have these parameters only.
+func parseQuery(r *http.Request, parameters []string) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	for key, values := range query {
+		isAllowed := slices.Contains(parameters, key) && (len(values) == 1 || key == repeatable)
+		// A misspelt 'site' must not mean all sites.
+		if !isAllowed {
+			return nil, fmt.Errorf("the query has '%s': %s", key, allowed(parameters))
+		}
+	}
+	return query, nil
 }
 
 // allowed says which parameters a query may have.
@@ -106,7 +116,7 @@ const (
 	namedByVisitors      = "visitors"
 )
 
-// trouble is why a command has failed that has shown these sites, in response to a request with a method: a refresh
+// trouble is why a command that has shown these sites has failed, in response to a request with a method: a refresh
 // failed, or a site lists no page.
 func (all sitesStatus) trouble(method string) error {
 	failed := all.Summary.Attention[refreshFailed] > 0
@@ -145,9 +155,11 @@ func sites(r *http.Request, a *App, query url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What is wanted is noted before any refresh begins, so that none of these begins without it.
 	for s, w := range refetches {
 		s.state.addRefetch(w)
 	}
+	// Pages alone mean their own sites. With a site, that is shown even where none of its pages is named.
 	namesPages := len(refetches) > 0 && query.Get(repeatable) != fetchAll
 	if namesPages && query.Get("site") == "" {
 		wanted = slices.DeleteFunc(wanted, func(s *site) bool {
@@ -208,9 +220,13 @@ func (a *App) sitesMatching(pattern string) ([]*site, error) {
 func (a *App) sitesAt(raw string) (found []*site, path string, err error) {
 	u, err := origin.ParseURL(raw)
 	if err != nil {
-		return nil, "", caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("not the URL of a page, such as https://example.com/page: %w", err)}
+		err = fmt.Errorf("not the URL of a page, such as https://example.com/page: %w", err)
+		return nil, "", caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}
-	found = slices.DeleteFunc(a.allSites(), func(s *site) bool { return s.origin != u.Origin() && s.internalOrigin != u.Origin() })
+	found = slices.DeleteFunc(a.allSites(), func(s *site) bool {
+		return s.origin != u.Origin() && s.internalOrigin != u.Origin()
+	})
+	// Whoever writes http for https, or no port, means the site all the same.
 	if len(found) == 0 {
 		found = slices.DeleteFunc(a.allSites(), func(s *site) bool { return s.id.host != u.Host })
 	}
@@ -232,7 +248,8 @@ func (a *App) noSite(wanted string) error {
 		named += ", the closest are"
 		urls = closest(wanted, urls)[:maxNames]
 	}
-	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("%s; %s: %s", problem, named, strings.Join(urls, ", "))}
+	err := fmt.Errorf("%s; %s: %s", problem, named, strings.Join(urls, ", "))
+	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: err}
 }
 
 // siteStatus is what the admin API shows of a site.
@@ -279,8 +296,10 @@ func (s *site) status() siteStatus {
 	if s.onDemand {
 		st.NamedBy = namedByVisitors
 	}
+	// An alias serves nothing, and is not refreshed: the rest is told of its main site.
 	if main := s.main.Load(); main != nil {
-		st.ServedBy, st.Sitemap = main.url(), main.sitemapURL()
+		st.ServedBy = main.url()
+		st.Sitemap = main.sitemapURL()
 		return st
 	}
 	served := s.published()
@@ -289,18 +308,16 @@ func (s *site) status() siteStatus {
 	st.Refreshing = s.stage.Load()
 	st.Watched = s.watched()
 	if snapshot := served.snapshot; snapshot != nil {
-		st.Pages, st.Shards, st.Bytes = snapshot.Pages, max(len(snapshot.Shards), 1), snapshot.Bytes
+		st.Pages = snapshot.Pages
+		st.Shards = max(len(snapshot.Shards), 1)
+		st.Bytes = snapshot.Bytes
 		st.Since = toSecond(snapshot.Index.Modified)
 		st.Sections = s.sectionsStatus(served)
 	}
 	if member := s.state.fleet; member != nil {
 		status := s.storageStatus(member)
 		st.Storage = &status
-		if rep := st.LastRefresh; rep != nil && status.Generation > 0 && (rep.Result == outcome.Published || rep.Result == outcome.Unchanged) { // by other nodes since
-			confirmed := *rep
-			confirmed.Confirmed = toSecond(s.app.now().Add(-time.Duration(status.Age * float64(time.Second))))
-			st.LastRefresh = &confirmed
-		}
+		st.confirmBy(&status, s.app.now())
 	}
 	if rep := st.LastRefresh; rep != nil && rep.Result == outcome.Empty {
 		explained := *rep
@@ -313,15 +330,38 @@ func (s *site) status() siteStatus {
 	if s.wantsAnnouncements() && s.private {
 		st.NotAnnounced = whyUnannounced
 	}
-	if d := s.discovery(); d != nil {
-		st.Ignored = d.filter.Ignored()
-		for _, r := range s.handler.logs {
-			st.Logs = append(st.Logs, r.Logs()...)
-		}
-		st.Visited, st.Dropped = s.state.visited.Count()
-		st.Unlinked = int(s.unlinked.Load())
-	}
+	s.addVisits(&st)
 	return st
+}
+
+// confirmBy takes the age of what the shared storage has for that of the last refresh: other nodes may have confirmed what this
+// one serves since.
+func (st *siteStatus) confirmBy(storage *storageStatus, now time.Time) {
+	rep := st.LastRefresh
+	if rep == nil || storage.Generation == 0 {
+		return
+	}
+	if rep.Result != outcome.Published && rep.Result != outcome.Unchanged {
+		return
+	}
+	age := time.Duration(storage.Age * float64(time.Second))
+	confirmed := *rep // a report never changes
+	confirmed.Confirmed = toSecond(now.Add(-age))
+	st.LastRefresh = &confirmed
+}
+
+// addVisits adds what is known of visits, where a source discovers pages.
+func (s *site) addVisits(st *siteStatus) {
+	d := s.discovery()
+	if d == nil {
+		return
+	}
+	st.Ignored = d.filter.Ignored()
+	for _, r := range s.handler.logs {
+		st.Logs = append(st.Logs, r.Logs()...)
+	}
+	st.Visited, st.Dropped = s.state.visited.Count()
+	st.Unlinked = int(s.unlinked.Load())
 }
 
 // storageStatus is what there is to show of the storage that a site's processes share.

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
 // attention is what an operator is to look at in a site, the most urgent first.
@@ -77,37 +79,38 @@ func (st *siteStatus) attention(mayBeMadeUp bool) attention {
 	case outcome.HeldBack:
 		return heldBack
 	case outcome.Empty:
+		// A made-up host is nobody's concern, and there may be any number of them.
 		if mayBeMadeUp && st.NamedBy == namedByVisitors {
 			return perhapsMadeUp
 		}
 		return listsNothing
 	}
-	for _, source := range last.Sources {
-		if source.Error != "" {
-			return sourceUnread
-		}
-	}
-	if st.Storage != nil && st.Storage.Error != "" {
+	switch {
+	case st.hasUnread():
+		return sourceUnread
+	case st.Storage != nil && st.Storage.Error != "":
 		return storageFails
-	}
-	if st.NotAnnounced != "" {
+	case st.isUnannounced():
 		return unannounced
-	}
-	for _, target := range st.Announced {
-		if target.Reason != "" {
-			return unannounced
-		}
-	}
-	if st.hasWatch(files.Mistrusted) {
+	case st.hasWatch(files.Mistrusted):
 		return watchMistrusted
-	}
-	if last.Pending > 0 || last.Partial {
+	case last.Pending > 0 || last.Partial:
 		return incomplete
-	}
-	if st.hasWatch(files.Incomplete) {
+	case st.hasWatch(files.Incomplete):
 		return unwatched
 	}
 	return isFine
+}
+
+// hasUnread reports whether a source could not be read by the last refresh.
+func (st *siteStatus) hasUnread() bool {
+	return slices.ContainsFunc(st.LastRefresh.Sources, func(source report.Source) bool { return source.Error != "" })
+}
+
+// isUnannounced reports whether changes are not announced although the configuration says so, or were not accepted.
+func (st *siteStatus) isUnannounced() bool {
+	isRefused := func(target announce.Status) bool { return target.Reason != "" }
+	return st.NotAnnounced != "" || slices.ContainsFunc(st.Announced, isRefused)
 }
 
 // hasWatch reports whether the watch of a root has a state.

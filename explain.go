@@ -169,7 +169,8 @@ func (s *site) explainNow(ctx context.Context, path string) (*explanation, error
 	if x.Reason == reasonUnnamed {
 		s.explainUnnamed(x, path, last)
 	}
-	if last.Status < http.StatusBadRequest { // what is an error now would not be listed whatever links to it
+	// What is an error now would not be listed whatever links to it.
+	if last.Status < http.StatusBadRequest {
 		s.addLinkers(ctx, x, strings.TrimPrefix(x.URL, s.origin))
 	}
 	return x, ctx.Err()
@@ -207,8 +208,9 @@ const reasonUnnamed = "no source names it"
 func (s *site) explain(ctx context.Context, path string) (x *explanation, err error) {
 	for range 3 {
 		x, err = s.explainBy(ctx, s.published(), path)
+		// A superseded generation means that another one was published meanwhile.
 		if !errors.Is(err, store.ErrSuperseded) {
-			break // else something else was published meanwhile
+			break
 		}
 	}
 	return x, err
@@ -220,16 +222,14 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 	if err != nil {
 		return nil, err
 	}
-	var found indexing.Explanation // nothing is known
-	if served.generation != nil && !s.handler.settings.crawl.Off {
-		options := s.selectOptions(served.generation, s.app.now(), s.probed.Load())
-		found, err = indexing.Explain(ctx, served.generation, options, path)
-		if err != nil {
-			return nil, err
-		}
+	found, err := s.explainRecord(ctx, served.generation, path)
+	if err != nil {
+		return nil, err
 	}
+	// Nothing is known of the path itself, but it may lead to a page that is listed in another form.
 	form := s.listedForm(path)
-	if form != path && document == "" && found.Record == nil {
+	isUnknown := document == "" && found.Record == nil
+	if form != path && isUnknown {
 		x, err := s.explainBy(ctx, served, form)
 		if err != nil || x.Reason != reasonUnnamed {
 			return x, err
@@ -247,18 +247,8 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 		s.addRecord(x, &found)
 		s.addDue(ctx, x, found.Record)
 	}
-	d := s.discovery()
-	if found.Status == indexing.Pending && d != nil && !d.links && isOnlyLinked(found.Record) {
-		x.because("not visited", "A listed page links to it, but no visitor has requested it.",
-			"Wait for a visit, or add the source 'links', which requests all that pages link to.")
-	}
-	if u, err := origin.ParseURL(found.Other); found.Status == indexing.CanonicalForeign && err == nil {
-		x.Remedy = found.Status.RemedyAt(u.Origin())
-	}
-	x.Other = found.Other
-	if strings.HasPrefix(x.Other, "/") {
-		x.Other = s.origin + x.Other
-	}
+	s.addUnvisited(x, &found)
+	s.addOther(x, &found)
 	for _, a := range found.Alternates {
 		x.AlternatesLeftOut = append(x.AlternatesLeftOut, alternateLeftOut{a.Lang, a.URL, a.Reason})
 	}
@@ -268,11 +258,52 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 	return x, nil
 }
 
+// explainRecord returns what a generation of records, which may be nil, says of a page.
+func (s *site) explainRecord(ctx context.Context, g *store.Generation, path string) (indexing.Explanation, error) {
+	if g == nil || s.handler.settings.crawl.Off {
+		return indexing.Explanation{}, nil
+	}
+	options := s.selectOptions(g, s.app.now(), s.probed.Load())
+	return indexing.Explain(ctx, g, options, path)
+}
+
+// addUnvisited says of a page that links alone name that no visitor has requested it, where that is why it is not fetched.
+func (s *site) addUnvisited(x *explanation, found *indexing.Explanation) {
+	d := s.discovery()
+	if d == nil || d.links {
+		return
+	}
+	if found.Status == indexing.Pending && isOnlyLinked(found.Record) {
+		x.because("not visited", "A listed page links to it, but no visitor has requested it.",
+			"Wait for a visit, or add the source 'links', which requests all that pages link to.")
+	}
+}
+
+// addOther adds the page that stands for this one.
+func (s *site) addOther(x *explanation, found *indexing.Explanation) {
+	x.Other = found.Other
+	if strings.HasPrefix(x.Other, "/") {
+		x.Other = s.origin + x.Other
+	}
+	if found.Status != indexing.CanonicalForeign {
+		return
+	}
+	// A missing base_url is a usual reason: the remedy has the line to write.
+	u, err := origin.ParseURL(found.Other)
+	if err == nil {
+		x.Remedy = found.Status.RemedyAt(u.Origin())
+	}
+}
+
 // addRecord adds what the record of the page says.
 func (s *site) addRecord(x *explanation, found *indexing.Explanation) {
 	rec := found.Record
 	if in := rec.Selected; in.LastMod != 0 {
-		x.LastMod = timeAt(in.LastMod).Format(map[bool]string{true: time.DateOnly, false: time.RFC3339}[in.Day])
+		layout := time.RFC3339
+		if in.Day {
+			layout = time.DateOnly
+		}
+		x.LastMod = timeAt(in.LastMod).Format(layout)
 	}
 	if x.Listed {
 		x.NoLastMod = found.Undated.String()
@@ -309,7 +340,8 @@ func (s *site) namers(rec *store.Record) (names []string) {
 	}
 	for i, name := range s.inputNames() {
 		bit := store.Flags(1) << (16 + min(i, maxSourceBit))
-		isOwn := name == ownSitemaps && rec.Flags&(store.Named|store.Sources) == store.Named // which have no bit
+		// The site's own sitemaps have no bit: they are what names a page that no source does.
+		isOwn := name == ownSitemaps && rec.Flags&(store.Named|store.Sources) == store.Named
 		if isOwn || rec.Flags&bit != 0 {
 			names = append(names, name)
 		}
@@ -380,11 +412,14 @@ func (s *site) decideReason(x *explanation, path, word string, probed *probeResu
 	if x.Reason != "" {
 		return
 	}
-	isVisited := !x.Visited.IsZero()
+	// A configuration before may have counted visits, which without a source that does so say nothing.
+	d := s.discovery()
+	isVisited := d != nil && !x.Visited.IsZero()
+	isAllowed := word == "" && isVisited && d.unlinked.Match(path)
 	switch {
 	case last.Result == "" || last.Result == outcome.Failed:
 		x.because("no refresh has succeeded yet, or the last one failed", terminal.Clip(last.Reason), "Wait, or see the log.")
-	case !x.Fetched.IsZero(), word == "" && isVisited && s.discovery().unlinked.Match(path):
+	case !x.Fetched.IsZero(), isAllowed:
 		x.because("waits for the next refresh", "It is not published yet.", "Wait.")
 	case word != "":
 		x.is(indexing.Disallowed)

@@ -47,21 +47,34 @@ func (s *site) unfetched(x *explanation, path string) string {
 		return excluded
 	}
 	isNamed := x.Listed || x.NamedBy != nil
-	if !isNamed && !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero() {
-		return "what only visitors know may be private"
-	}
-	word := policy.disallows(path)
-	if !isNamed && word != "" && policy.Disallow == nil {
-		return "it looks like an action, '" + word + "'"
-	}
-	if !isNamed && word != "" {
-		return "'crawl disallow' has '" + word + "'"
+	if !isNamed {
+		why := x.unfetchedUnnamed(policy, path)
+		if why != "" {
+			return why
+		}
 	}
 	robots := &cmp.Or(s.probed.Load(), new(probeResult)).robots
 	if robots.closed || !robots.rules.Allows(path) {
 		return "robots.txt disallows it, or returns an error"
 	}
 	return ""
+}
+
+// unfetchedUnnamed is unfetched for a page that no source names, by the page's explanation and what 'crawl disallow' says.
+func (x *explanation) unfetchedUnnamed(policy *Crawl, path string) string {
+	isOnlyVisited := !x.Visited.IsZero() && x.Fetched.IsZero() && x.Linked.IsZero()
+	if isOnlyVisited {
+		return "what only visitors know may be private"
+	}
+	word := policy.disallows(path)
+	switch {
+	case word == "":
+		return ""
+	case policy.Disallow == nil:
+		// Without the option, the default rule looks for verbs.
+		return "it looks like an action, '" + word + "'"
+	}
+	return "'crawl disallow' has '" + word + "'"
 }
 
 // chain fetches a page and what it leads to, by redirects, refreshes and canonicals. All fields are needed.
