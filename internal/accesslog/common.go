@@ -22,7 +22,8 @@ func (p *Parser) parseCommon(s string, v *visits.Visit) error {
 	if !ok {
 		return ErrSyntax
 	}
-	if when != p.lastTime { // a busy log has many lines of a second
+	// A busy log has many lines of a second.
+	if when != p.lastTime {
 		p.lastTime = strings.Clone(when)
 		p.lastUnix = parseCommonTime(when)
 	}
@@ -37,20 +38,32 @@ func (p *Parser) parseCommon(s string, v *visits.Visit) error {
 		return ErrSyntax
 	}
 	v.Status = parseStatus(status)
-	isCombined := p.format == "combined"
-	if isCombined || p.format != "common" && strings.HasPrefix(s, ` "`) {
-		_, s, ok = cutQuoted(s) // the referer
-		if ok && (isCombined || strings.HasPrefix(s, ` "`)) {
-			v.UserAgent, _, ok = cutQuoted(s)
-		}
-		if !ok {
-			return ErrSyntax
-		}
-		v.UserAgent = unescape(v.UserAgent)
+	v.UserAgent, ok = p.parseAgent(s)
+	if !ok {
+		return ErrSyntax
 	}
 	v.Method, v.URI = splitRequest(request)
 	v.URI = unescape(v.URI)
 	return nil
+}
+
+// parseAgent reads the referer and the User-Agent that may follow; "": the format has none. false: the format has to have them.
+func (p *Parser) parseAgent(s string) (agent string, ok bool) {
+	isCombined := p.format == "combined"
+	mayFollow := isCombined || p.format != "common" && strings.HasPrefix(s, ` "`)
+	if !mayFollow {
+		return "", true
+	}
+	_, s, ok = cutQuoted(s) // the referer
+	if !ok {
+		return "", false
+	}
+	// The referer may stand alone.
+	if !isCombined && !strings.HasPrefix(s, ` "`) {
+		return "", true
+	}
+	agent, _, ok = cutQuoted(s)
+	return unescape(agent), ok
 }
 
 const (
@@ -85,6 +98,7 @@ func isAll(s string, set *[256]bool) bool {
 func setClient(v *visits.Visit, s string) bool {
 	client, s, _ := strings.Cut(s, " ")
 	identity, user, ok := strings.Cut(s, " ")
+	// A fourth word is a user's name, or a virtual host comes first: then what seemed to be the identity is the client.
 	if dash, rest, more := strings.Cut(user, " "); more && identity != "-" {
 		if dash != "-" || !isAll(client, &addressBytes) || !isPort(client) {
 			return false

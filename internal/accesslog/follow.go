@@ -28,7 +28,9 @@ const (
 	maxFiles = 1000    // that are followed, rolled ones included
 	maxHead  = 4 << 10 // bytes of a file's first line that tell it from others
 
-	timeGrain = 2 * time.Second // of files: within it, a file may become another one of the same size and time
+	// timeGrain is how coarse the times of files may be. Within it, a log that is rolled may become another one of the same
+	// size and time. On FAT, it is two seconds; on Linux up to 6.12, four milliseconds.
+	timeGrain = 2 * time.Second
 
 	// maxWindow bounds what a zstd file makes its reader hold. Level 19 uses 8 MiB, and what --ultra and
 	// --long ask for beyond this is refused.
@@ -115,7 +117,15 @@ func newFollower(patterns []string, history time.Duration, now func() time.Time,
 	if from == nil {
 		from = make(Positions)
 	}
-	return &follower{patterns: patterns, history: history, now: now, positions: maps.Clone(from), missing: make(map[string]bool), logs: make(map[string]*Log), buf: bufio.NewReaderSize(nil, maxLine)}
+	return &follower{
+		patterns:  patterns,
+		history:   history,
+		now:       now,
+		positions: maps.Clone(from),
+		missing:   make(map[string]bool),
+		logs:      make(map[string]*Log),
+		buf:       bufio.NewReaderSize(nil, maxLine),
+	}
 }
 
 // Positions returns how far the files are read.
@@ -126,47 +136,97 @@ func (f *follower) Positions() Positions { return maps.Clone(f.positions) }
 // end is not written yet is left for later. Poll returns how many lines there were by what became of them. A
 // file that cannot be read is tried again at the next poll, a damaged one once it has changed.
 func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read map[string]int) {
-	read = make(map[string]int)
-	lines := make(map[[2]string]int)    // by log, and what became of them
-	errs := make(map[string]error)      // by log
-	unread := make(map[string][]string) // the first lines that could not be read, by log
-	take := func(log string, b []byte) {
-		result := line(b)
-		lines[[2]string{log, result}]++
-		if isUnread(result) && len(unread[log]) < maxSamples && len(bytes.TrimSpace(b)) > 0 {
-			unread[log] = append(unread[log], string(b[:min(len(b), maxSample)]))
-		}
+	p := newPoll(line)
+	f.readFiles(ctx, p)
+	f.findUnmatched(p)
+	f.findMissing(ctx, p.found, p.take)
+	return f.count(p)
+}
+
+// poll is what one poll finds.
+type poll struct {
+	line   func(b []byte) string
+	lines  map[lineResult]int
+	errs   map[string]error    // by log, or folder or pattern
+	unread map[string][]string // the first lines that could not be read, by log
+	found  map[string]bool     // keys of positions whose files are there
+}
+
+// lineResult is what became of lines of a log.
+type lineResult struct{ log, result string }
+
+func newPoll(line func(b []byte) string) *poll {
+	return &poll{
+		line:   line,
+		lines:  make(map[lineResult]int),
+		errs:   make(map[string]error),
+		unread: make(map[string][]string),
+		found:  make(map[string]bool),
 	}
+}
+
+// take hands on a line of a log, and counts it.
+func (p *poll) take(log string, b []byte) {
+	result := p.line(b)
+	p.lines[lineResult{log, result}]++
+	// A few lines show in which format a log is that cannot be read: see hint.
+	isSample := isUnread(result) && len(p.unread[log]) < maxSamples
+	if isSample && len(bytes.TrimSpace(b)) > 0 {
+		p.unread[log] = append(p.unread[log], string(b[:min(len(b), maxSample)]))
+	}
+}
+
+// readFiles reads on in all files that have changed since the last poll.
+func (f *follower) readFiles(ctx context.Context, p *poll) {
 	last := f.files
-	found := make(map[string]bool) // keys of positions
 	f.files = make(map[string]*file)
-	for _, x := range f.list(f.logOf, errs) {
-		if old := last[x.path]; old != nil && old.info.Size() == x.info.Size() && old.info.ModTime().Equal(x.info.ModTime()) {
-			x.key = old.key
-			x.done = old.done
-			x.err = old.err
-		} else if old != nil && old.info.Size() > x.info.Size() {
-			x.cut = old.key
+	for _, x := range f.list(f.logOf, p.errs) {
+		if old := last[x.path]; old != nil {
+			x.goOnFrom(old)
 		}
 		if !x.done {
-			x.err = f.read(ctx, x, nil, take)
+			x.err = f.read(ctx, x, nil, p.take)
 		}
+		// A read that was interrupted is no error of the file.
 		if x.err != nil && ctx.Err() == nil {
-			errs[x.log] = x.err
+			p.errs[x.log] = x.err
 		}
 		f.files[x.path] = x
-		found[x.key] = true
+		p.found[x.key] = true
 	}
+}
+
+// goOnFrom takes over what the last poll knew of the file at the same path.
+func (x *file) goOnFrom(old *file) {
+	isUnchanged := old.info.Size() == x.info.Size() && old.info.ModTime().Equal(x.info.ModTime())
+	if isUnchanged {
+		x.key = old.key
+		x.done = old.done
+		x.err = old.err
+		return
+	}
+	// A log that is cut, as by logrotate's copytruncate, may soon begin with the same line again.
+	if old.info.Size() > x.info.Size() {
+		x.cut = old.key
+	}
+}
+
+// findUnmatched notes the patterns that match no log.
+func (f *follower) findUnmatched(p *poll) {
 	for _, pattern := range f.patterns {
 		isFound := false
 		for _, x := range f.files {
 			isFound = isFound || matches(pattern, x.log)
 		}
-		if !isFound && errs[pattern] == nil {
-			errs[pattern] = errNoLog
+		if !isFound && p.errs[pattern] == nil {
+			p.errs[pattern] = errNoLog
 		}
 	}
-	f.findMissing(ctx, found, take)
+}
+
+// count adds what a poll has found to the logs, and returns how many lines there were by what became of them.
+func (f *follower) count(p *poll) (read map[string]int) {
+	read = make(map[string]int)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	log := func(path string) *Log {
@@ -175,22 +235,23 @@ func (f *follower) Poll(ctx context.Context, line func(b []byte) string) (read m
 		}
 		return f.logs[path]
 	}
+	// An error holds for one poll. A pattern is no log, and is shown only while nothing matches it.
 	maps.DeleteFunc(f.logs, func(path string, log *Log) bool {
 		log.Error = ""
-		return len(log.Lines) == 0 && slices.Contains(f.patterns, path) // which matched nothing before
+		return len(log.Lines) == 0 && slices.Contains(f.patterns, path)
 	})
 	for _, x := range f.files {
 		log(x.log)
 	}
-	for path, err := range errs {
+	for path, err := range p.errs {
 		log(path).Error = err.Error()
 	}
-	for of, n := range lines {
-		log(of[0]).Lines[of[1]] += n
-		read[of[1]] += n
+	for of, n := range p.lines {
+		log(of.log).Lines[of.result] += n
+		read[of.result] += n
 	}
 	for _, log := range f.logs {
-		log.sample(unread[log.Path])
+		log.sample(p.unread[log.Path])
 	}
 	return read
 }
@@ -211,27 +272,7 @@ func (f *follower) Logs() []Log {
 // findMissing looks for files that are there under their names no more, such as logs that were truncated, in
 // all other files of their folders: they may have been copied or renamed.
 func (f *follower) findMissing(ctx context.Context, found map[string]bool, line func(string, []byte)) {
-	missing := make(map[string]map[string]bool) // keys by log
-	for key := range f.positions {
-		if found[key] {
-			delete(f.missing, key)
-			continue
-		}
-		if len(f.positions) > 2*maxFiles {
-			delete(f.positions, key)
-			delete(f.missing, key)
-			continue
-		}
-		if !f.missing[key] && ctx.Err() == nil {
-			f.missing[key] = true
-			log := key[:max(strings.LastIndexByte(key, ' '), 0)]
-			if missing[log] == nil {
-				missing[log] = make(map[string]bool)
-			}
-			missing[log][key] = true
-		}
-	}
-	for log, keys := range missing {
+	for log, keys := range f.newlyMissing(ctx, found) {
 		match := func(path string) string {
 			if filepath.Dir(path) != filepath.Dir(log) || f.files[path] != nil {
 				return ""
@@ -239,22 +280,44 @@ func (f *follower) findMissing(ctx context.Context, found map[string]bool, line 
 			return log
 		}
 		for _, x := range f.list(match, make(map[string]error)) {
-			_ = f.read(ctx, x, keys, line) // it is nothing that was to be read
+			// A file that cannot be read is none that was to be read.
+			_ = f.read(ctx, x, keys, line)
 		}
 	}
+}
+
+// newlyMissing returns the keys of positions, by log, whose files are there no more since the last poll. Each is looked for
+// once, as that reads the first line of all other files of the folder.
+func (f *follower) newlyMissing(ctx context.Context, found map[string]bool) map[string]map[string]bool {
+	missing := make(map[string]map[string]bool)
+	for key := range f.positions {
+		if found[key] {
+			delete(f.missing, key)
+			continue
+		}
+		// The file may come back, so its position is kept, but not any number of them.
+		if len(f.positions) > 2*maxFiles {
+			delete(f.positions, key)
+			delete(f.missing, key)
+			continue
+		}
+		if f.missing[key] || ctx.Err() != nil {
+			continue
+		}
+		f.missing[key] = true
+		log := key[:max(strings.LastIndexByte(key, ' '), 0)]
+		if missing[log] == nil {
+			missing[log] = make(map[string]bool)
+		}
+		missing[log][key] = true
+	}
+	return missing
 }
 
 // list returns the files to be read that match gives a log for, the newest of them, with the oldest first.
 func (f *follower) list(match func(path string) string, errs map[string]error) []*file {
 	var files []*file
-	folders := make(map[string]bool)
-	for _, pattern := range f.patterns {
-		names, _ := filepath.Glob(filepath.Dir(pattern))
-		for _, folder := range append(names, filepath.Dir(pattern)) { // its name may have a letter of patterns in it
-			folders[folder] = true
-		}
-	}
-	for folder := range folders {
+	for folder := range f.folders() {
 		entries, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs[folder] = err
@@ -278,6 +341,21 @@ func (f *follower) list(match func(path string) string, errs map[string]error) [
 		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
 	})
 	return files[max(len(files)-maxFiles, 0):]
+}
+
+// folders returns the folders in which logs may be.
+func (f *follower) folders() map[string]bool {
+	folders := make(map[string]bool)
+	for _, pattern := range f.patterns {
+		// The name of a folder may have a letter of patterns in it, so it is taken as it is, too.
+		folder := filepath.Dir(pattern)
+		folders[folder] = true
+		matching, _ := filepath.Glob(folder)
+		for _, folder := range matching {
+			folders[folder] = true
+		}
+	}
+	return folders
 }
 
 // rolled matches the names of files that a log was rolled to:
@@ -310,8 +388,10 @@ func (f *follower) logOf(path string) string {
 			if !matches(pattern, log) {
 				continue
 			}
-			if _, err := os.Lstat(bare); err == nil && bare != path {
-				return "" // it is a copy, which may still be written
+			// Beside the file that it was made of, a compressed one is a copy that may still be written.
+			_, err := os.Lstat(bare)
+			if err == nil && bare != path {
+				return ""
 			}
 			return log
 		}
@@ -322,10 +402,11 @@ func (f *follower) logOf(path string) string {
 // read reads on where a file was left; if only is not nil, a file with one of these keys.
 func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line func(string, []byte)) error {
 	opened, err := os.Open(x.path)
+	// It was rolled since the folder was read: the next poll finds it under its other name.
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		return err
 	}
 	defer opened.Close()
@@ -335,12 +416,16 @@ func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line
 	switch ext {
 	case ".gz":
 		r, err = gzip.NewReader(bufio.NewReader(r))
+		// An empty file is one whose beginning is still to be written, and no log of no lines.
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 	case ".zst":
 		var z *zstd.Decoder
-		z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		z, err = zstd.NewReader(r,
+			zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err == nil {
 			defer z.Close()
 		}
@@ -353,6 +438,7 @@ func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line
 		x.done = err == nil && isOld
 		return err
 	}
+	// A compressed file grows no more, and one that is damaged stays so until it is replaced.
 	x.done = ctx.Err() == nil
 	if err != nil {
 		err = fmt.Errorf("uncompressing %s: %w", x.path, err)
@@ -363,7 +449,7 @@ func (f *follower) read(ctx context.Context, x *file, only map[string]bool, line
 // readLines reads on in what a file has, uncompressed.
 func (f *follower) readLines(x *file, r io.Reader, only map[string]bool, line func(string, []byte)) error {
 	head := make([]byte, maxHead)
-	n, _ := io.ReadFull(r, head) // an error comes again
+	n, _ := io.ReadFull(r, head) // an error comes again below
 	first, _, isWhole := bytes.Cut(head[:n], []byte("\n"))
 	if isWhole || n == maxHead {
 		x.key = fmt.Sprintf("%s %016x", x.log, xxhash.Sum64(first))
@@ -374,6 +460,7 @@ func (f *follower) readLines(x *file, r io.Reader, only map[string]bool, line fu
 	offset := f.positions[x.key]
 	var err error
 	if file, ok := r.(io.Seeker); ok {
+		// It begins with the same line as before it was cut, and all of it is new.
 		if x.key == x.cut {
 			offset = 0
 		}
@@ -382,29 +469,36 @@ func (f *follower) readLines(x *file, r io.Reader, only map[string]bool, line fu
 		r = io.MultiReader(bytes.NewReader(head[:n]), r)
 		_, err = io.CopyN(io.Discard, r, offset)
 	}
-	defer func() {
-		if x.key != "" {
-			f.positions[x.key] = offset
-		}
-	}()
-	isLong := false // the line goes on beyond what fits into buf
-	var b []byte
-	for f.buf.Reset(r); err == nil; {
-		b, err = f.buf.ReadSlice('\n')
-		if err != nil && err != bufio.ErrBufferFull {
-			break
-		}
-		if !isLong {
-			line(x.log, bytes.TrimSuffix(b, []byte("\n")))
-		}
-		isLong = err != nil
-		err = nil
-		offset += int64(len(b))
+	if err == nil {
+		var read int64
+		read, err = f.handOn(r, func(b []byte) { line(x.log, b) })
+		offset += read
+	}
+	if x.key != "" {
+		f.positions[x.key] = offset
 	}
 	if err == io.EOF {
 		return nil
 	}
 	return err
+}
+
+// handOn calls line for each line that has an end, and returns how many bytes they have. The error is io.EOF, or why reading has
+// ended before.
+func (f *follower) handOn(r io.Reader, line func(b []byte)) (read int64, err error) {
+	f.buf.Reset(r)
+	isLong := false // the line goes on beyond what fits into buf
+	for {
+		b, err := f.buf.ReadSlice('\n')
+		if err != nil && err != bufio.ErrBufferFull {
+			return read, err
+		}
+		if !isLong {
+			line(bytes.TrimSuffix(b, []byte("\n")))
+		}
+		isLong = err != nil
+		read += int64(len(b))
+	}
 }
 
 // contextFile is a file that can be read while a context lasts.

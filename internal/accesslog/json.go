@@ -27,49 +27,69 @@ const (
 func (l *jsonLine) member(in object, key string) (*string, object) {
 	switch in {
 	case inLine:
-		switch key {
-		case "ts":
-			return &l.time, 0
-		case "logger":
-			return &l.logger, 0
-		case "status":
-			return &l.status, 0
-		case "user_id":
-			return &l.userID, 0
-		case "request":
-			return nil, inRequest
-		case "resp_headers":
-			return nil, inResponseHeaders
-		}
+		return l.memberOfLine(key)
 	case inRequest:
-		switch key {
-		case "method":
-			return &l.visit.Method, 0
-		case "host":
-			return &l.visit.Host, 0
-		case "uri":
-			return &l.visit.URI, 0
-		case "headers":
-			return nil, inRequestHeaders
-		}
+		return l.memberOfRequest(key)
 	case inRequestHeaders:
-		switch key {
-		case "User-Agent":
-			return &l.visit.UserAgent, 0
-		case "Authorization":
-			return &l.authorization, 0
-		}
+		return l.requestHeader(key), 0
 	case inResponseHeaders:
-		switch key {
-		case "Content-Type":
-			return &l.visit.ContentType, 0
-		case "X-Robots-Tag":
-			return &l.visit.RobotsTag, 0
-		case "Location":
-			return &l.visit.Location, 0
-		}
+		return l.responseHeader(key), 0
 	}
 	return nil, 0
+}
+
+func (l *jsonLine) memberOfLine(key string) (*string, object) {
+	switch key {
+	case "ts":
+		return &l.time, 0
+	case "logger":
+		return &l.logger, 0
+	case "status":
+		return &l.status, 0
+	case "user_id":
+		return &l.userID, 0
+	case "request":
+		return nil, inRequest
+	case "resp_headers":
+		return nil, inResponseHeaders
+	}
+	return nil, 0
+}
+
+func (l *jsonLine) memberOfRequest(key string) (*string, object) {
+	switch key {
+	case "method":
+		return &l.visit.Method, 0
+	case "host":
+		return &l.visit.Host, 0
+	case "uri":
+		return &l.visit.URI, 0
+	case "headers":
+		return nil, inRequestHeaders
+	}
+	return nil, 0
+}
+
+func (l *jsonLine) requestHeader(name string) *string {
+	switch name {
+	case "User-Agent":
+		return &l.visit.UserAgent
+	case "Authorization":
+		return &l.authorization
+	}
+	return nil
+}
+
+func (l *jsonLine) responseHeader(name string) *string {
+	switch name {
+	case "Content-Type":
+		return &l.visit.ContentType
+	case "X-Robots-Tag":
+		return &l.visit.RobotsTag
+	case "Location":
+		return &l.visit.Location
+	}
+	return nil
 }
 
 // parseJSON reads a line that Caddy wrote. It looks for the few members that tell of a visit, and passes over
@@ -81,6 +101,7 @@ func (p *Parser) parseJSON(s string, v *visits.Visit) error {
 	if l.object(s, 0, inLine) != len(s) {
 		return ErrSyntax
 	}
+	// Caddy's error log tells of requests that its access log has, too.
 	if strings.HasPrefix(l.logger, "http.") && !strings.HasPrefix(l.logger, "http.log.access") {
 		return ErrNoRequest
 	}
@@ -97,44 +118,61 @@ func (p *Parser) parseJSON(s string, v *visits.Visit) error {
 
 // object reads the members of an object.
 func (l *jsonLine) object(s string, i int, in object) int {
-	for more := true; more; {
+	for {
 		i = space(s, i+1)
-		if i < len(s) && s[i] == '}' {
+		// It has no members, or none after a comma.
+		if isAt(s, i, '}') {
 			return i + 1
 		}
-		if i >= len(s) || s[i] != '"' {
+		var key string
+		key, i = memberKey(s, i)
+		if i < 0 {
 			return -1
 		}
-		end := stringEnd(s, i+1)
-		if end < 0 {
-			return -1
-		}
-		key := s[i+1 : end-1]
-		i = space(s, end)
-		if i >= len(s) || s[i] != ':' {
-			return -1
-		}
-		i = space(s, i+1)
-		dest, of := l.member(in, key)
-		switch {
-		case of != 0 && i < len(s) && s[i] == '{':
-			i = l.object(s, i, of)
-		case dest != nil:
-			i = value(s, i, dest)
-		default:
-			i = skip(s, i)
-		}
+		i = l.memberValue(s, i, in, key)
 		if i < 0 {
 			return -1
 		}
 		i = space(s, i)
-		more = i < len(s) && s[i] == ','
+		if isAt(s, i, '}') {
+			return i + 1
+		}
+		if !isAt(s, i, ',') {
+			return -1
+		}
 	}
-	if i >= len(s) || s[i] != '}' {
-		return -1
-	}
-	return i + 1
 }
+
+// memberKey reads the key of a member, and its colon. It returns the place where the value begins.
+func memberKey(s string, i int) (key string, next int) {
+	if !isAt(s, i, '"') {
+		return "", -1
+	}
+	end := stringEnd(s, i+1)
+	if end < 0 {
+		return "", -1
+	}
+	colon := space(s, end)
+	if !isAt(s, colon, ':') {
+		return "", -1
+	}
+	return s[i+1 : end-1], space(s, colon+1)
+}
+
+// memberValue reads the value of a member of an object, or passes over it if it tells nothing of a visit.
+func (l *jsonLine) memberValue(s string, i int, in object, key string) int {
+	dest, of := l.member(in, key)
+	if of != 0 && isAt(s, i, '{') {
+		return l.object(s, i, of)
+	}
+	if dest != nil {
+		return value(s, i, dest)
+	}
+	return skip(s, i)
+}
+
+// isAt reports whether a place in a line, which may be its end, has a byte.
+func isAt(s string, i int, c byte) bool { return i < len(s) && s[i] == c }
 
 // value reads a string, a number, true, or an array's strings, joined by ", ". Nothing else has a text.
 func value(s string, i int, dest *string) int {
@@ -150,6 +188,7 @@ func value(s string, i int, dest *string) int {
 		}
 	case '[':
 		*dest = ""
+		// Caddy writes each header as an array, nearly always of one string, for which no decoder is needed.
 		if first := space(s, i+1); s[first] == '"' {
 			if last := stringEnd(s, first+1); space(s, last) == end-1 {
 				value(s, first, dest)
@@ -191,7 +230,8 @@ func skip(s string, i int) int {
 			if depth == 0 {
 				return i + 1
 			}
-			if depth < 0 { // of what a number or a word is in
+			// The bracket closes what a number or a word is in.
+			if depth < 0 {
 				return i
 			}
 		case ',', ' ', '\t', '\r', '\n':

@@ -53,7 +53,9 @@ func NewParser(format string) (*Parser, error) {
 // one: the access log has it, too. A time of day without a zone is taken for UTC.
 func (p *Parser) Parse(line []byte, v *visits.Visit) error {
 	*v = visits.Visit{}
-	s := strings.Trim(strings.TrimPrefix(unsafe.String(unsafe.SliceData(line), len(line)), "\uFEFF"), " \t\r\n")
+	// The line is not copied: the fields of v are parts of it.
+	s := unsafe.String(unsafe.SliceData(line), len(line))
+	s = strings.Trim(strings.TrimPrefix(s, "\uFEFF"), " \t\r\n")
 	if s == "" {
 		return ErrNoRequest
 	}
@@ -97,6 +99,7 @@ func parseTime(s string) int64 {
 	if err != nil || !(n > 0 && n < 1e19) {
 		return 0
 	}
+	// 1e11 seconds are the year 5138, and as many milliseconds 1973.
 	for n >= 1e11 {
 		n /= 1000
 	}

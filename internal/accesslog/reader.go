@@ -79,21 +79,22 @@ func (r *Reader) Join(sites map[Site]bool, complete bool) bool {
 			return !isLeft
 		})
 	}
-	started := r.follower.Load() != nil
+	hasStarted := r.follower.Load() != nil
 	ready := make(map[Site]bool)
-	newcomers := false
+	hasNewcomers := false
 	var from []Positions
 	for s, isReady := range sites {
 		if isReady {
 			ready[s] = true
-			newcomers = newcomers || !r.joined[s]
+			hasNewcomers = hasNewcomers || !r.joined[s]
 			from = append(from, s.Progress().Get(r.Source, r.Settings))
 		}
 	}
-	if !newcomers || now.Before(r.nextJoin) {
-		return started
+	if !hasNewcomers || now.Before(r.nextJoin) {
+		return hasStarted
 	}
-	if !started && !complete && now.Sub(r.begun) < joinPatience {
+	// Each site that joins after the first ones has the logs read once more.
+	if !hasStarted && !complete && now.Sub(r.begun) < joinPatience {
 		return false
 	}
 	r.follower.Store(newFollower(r.Files, r.History, r.Now, mergePositions(from...)))
@@ -107,6 +108,7 @@ func (r *Reader) Poll(ctx context.Context) (read map[string]int) {
 	begun := r.Now()
 	follower := r.follower.Load()
 	read = follower.Poll(ctx, func(line []byte) string { return r.take(line, begun) })
+	// All visits up to these positions are recorded now.
 	if len(read) > 0 || r.rereads {
 		at := follower.Positions()
 		for s := range r.joined {
@@ -149,8 +151,9 @@ func (r *Reader) take(line []byte, now time.Time) string {
 		r.signal(v, sites, now.Unix())
 		return reason
 	}
+	// Nobody knows when it was, if the line has no time, or one that is still to come.
 	if v.Time == 0 || v.Time > now.Unix() {
-		v.Time = now.Unix() // nobody knows when it was
+		v.Time = now.Unix()
 	}
 	if v.Time < now.Add(-r.History).Unix() {
 		return tooOld
@@ -192,6 +195,7 @@ func (r *Reader) sitesOf(host string) []Site {
 	if len(r.hosts) >= maxHosts {
 		clear(r.hosts)
 	}
+	// The host is a part of the line's buffer.
 	r.hosts[strings.Clone(host)] = sites
 	return sites
 }

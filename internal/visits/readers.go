@@ -76,6 +76,12 @@ func (r *Readers) List() []Reading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.readings), func(a, b Reading) int {
-		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(b.Times, a.Times), strings.Compare(a.Crawler, b.Crawler), strings.Compare(a.Document, b.Document), strings.Compare(a.Result, b.Result))
+		return cmp.Or(
+			b.Last.Compare(a.Last),
+			cmp.Compare(b.Times, a.Times),
+			strings.Compare(a.Crawler, b.Crawler),
+			strings.Compare(a.Document, b.Document),
+			strings.Compare(a.Result, b.Result),
+		)
 	})
 }

@@ -44,7 +44,9 @@ func (v *Visit) mayBeSignal() bool {
 	switch v.Status {
 	case http.StatusNotFound, http.StatusGone:
 	case http.StatusMovedPermanently, http.StatusPermanentRedirect,
-		http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // to a login, perhaps
+		http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect:
+		// A page that is made private most often answers 302, to a login.
+		//
 		// Where it leads tells whether the page has moved: most redirects are those from http to https, or to a www.
 		// The common formats do not say it, and have them beside the others.
 		if v.Location == "" {

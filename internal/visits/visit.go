@@ -46,6 +46,7 @@ func (v *Visit) Reason() string {
 	case v.Status != http.StatusOK && v.Status != http.StatusNotModified:
 		return wrongStatus
 	case v.ContentType == "" || v.ContentType == "-":
+		// The common formats do not have the Content-Type: what the path ends in must tell.
 		path, _, _ := strings.Cut(v.URI, "#")
 		path, _, _ = strings.Cut(path, ";")
 		if origin.IsAsset(path) {
@@ -57,10 +58,16 @@ func (v *Visit) Reason() string {
 	switch {
 	case v.User:
 		return signedIn
-	case v.RobotsTag != "" && htmlmeta.Header(htmlmeta.Page{Header: http.Header{"X-Robots-Tag": {v.RobotsTag}}}).NoIndex:
+	case v.RobotsTag != "" && v.isNoIndex():
 		return noIndex
 	case v.UserAgent != "" && classOf(v.UserAgent) != browser:
 		return robot
 	}
 	return ""
+}
+
+// isNoIndex reports whether the response asks not to be indexed.
+func (v *Visit) isNoIndex() bool {
+	header := http.Header{"X-Robots-Tag": {v.RobotsTag}}
+	return htmlmeta.Header(htmlmeta.Page{Header: header}).NoIndex
 }

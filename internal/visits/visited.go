@@ -24,31 +24,37 @@ func (v *Visited) Add(path string, at int64, most int) {
 	if v.paths == nil {
 		v.paths = make(map[string]int64)
 	}
-	last, known := v.paths[path]
-	if !known && len(v.paths) >= most {
+	last, isKnown := v.paths[path]
+	if !isKnown && len(v.paths) >= most {
 		v.dropped++
-		oldest := ""
-		before := at
-		n := 0
-		for other, last := range v.paths { // in no order
-			if last < before {
-				oldest = other
-				before = last
-			}
-			n++
-			if n == 8 {
-				break
-			}
-		}
+		oldest := v.oldestOfSome(at)
 		if oldest == "" {
 			return
 		}
 		delete(v.paths, oldest)
 	}
-	if !known {
+	// The path may be a part of a line's buffer.
+	if !isKnown {
 		path = strings.Clone(path)
 	}
 	v.paths[path] = max(last, at)
+}
+
+// oldestOfSome returns the path that was visited longest ago, before a time, of eight paths by chance: to look for it among all
+// would take long for each visit. "": none of them was visited before that.
+func (v *Visited) oldestOfSome(before int64) (oldest string) {
+	n := 0
+	for path, last := range v.paths { // a map's order is random
+		if last < before {
+			oldest = path
+			before = last
+		}
+		n++
+		if n == 8 {
+			break
+		}
+	}
+	return oldest
 }
 
 // Sorted returns the paths in order, and forgets those last visited before since.
@@ -62,7 +68,8 @@ func (v *Visited) Sorted(since int64) []string {
 		}
 		all = append(all, path)
 	}
-	v.mu.Unlock() // sorting takes its time, and visits wait
+	// Visits wait for the lock, and sorting takes its time.
+	v.mu.Unlock()
 	slices.Sort(all)
 	return all
 }
