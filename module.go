@@ -455,21 +455,31 @@ func (h *Handler) compile(base string) error {
 	for _, name := range h.Extensions {
 		c.Choose("extensions", name, "alternates", "images")
 	}
-	needsPages := len(h.Extensions) > 0 ||
-		s.omitOrphans ||
-		h.Canonical == "respect" ||
-		h.LastMod == "auto"
-	c.Refuse(s.crawl.Off && needsPages,
+	c.Refuse(s.crawl.Off && h.needsPages(),
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")
 	h.compileNews(c)
+	// Without titles, descriptions and links, it would be a list of paths.
 	c.Refuse(s.crawl.Off && h.LLMs, "crawl is off: llms needs fetched pages: remove 'crawl off', or llms")
 	h.compileAnnouncements(c)
 	h.checkSources(c)
 	if c.Err != nil {
 		return c.Err
 	}
-	var err error
-	if h.isDefault && !s.crawl.Off {
+	return h.compileDiscoveries()
+}
+
+// needsPages reports whether a setting that is given, be it the default, has an effect only where pages are fetched.
+func (h *Handler) needsPages() bool {
+	return len(h.Extensions) > 0 ||
+		h.Orphans == "omit" ||
+		h.Canonical == "respect" ||
+		h.LastMod == "auto"
+}
+
+// compileDiscoveries joins the settings of the sources that discover pages: those that are written, and those of a site that
+// turns out to be an application's where none is.
+func (h *Handler) compileDiscoveries() (err error) {
+	if h.isDefault && !h.settings.crawl.Off {
 		h.linksAlone, err = discoveryOf(linksAlone, false)
 		if err != nil {
 			return err

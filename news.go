@@ -65,15 +65,18 @@ func (h *Handler) compileNews(c *option.Checker) {
 	name := strings.TrimSpace(h.News.Publication)
 	isPattern := func(word string) bool { return strings.HasPrefix(word, "/") || strings.HasPrefix(word, "*") }
 	for _, word := range h.News.Match {
-		c.Refuse(!isPattern(word), "news: path pattern '%s' does not begin with '/' or '*': write a name of several words in quotes", word)
+		c.Refuse(!isPattern(word),
+			"news: path pattern '%s' does not begin with '/' or '*': write a name of several words in quotes", word)
 	}
 	c.Refuse(isPattern(name), "news '%s': write the name of the publication before the path patterns", name)
 	c.Refuse(name == "", "news needs the name of the publication: use 'news %s'", newsUsage)
-	c.Refuse(len(name) > maxPublication || !utf8.ValidString(name), "news '%.50s': the name of a publication has at most %d bytes, in UTF-8", name, maxPublication)
+	c.Refuse(len(name) > maxPublication || !utf8.ValidString(name),
+		"news '%.50s': the name of a publication has at most %d bytes, in UTF-8", name, maxPublication)
 	c.Refuse(strings.Contains(name, "{"), "news '%s': placeholders are not replaced", name)
 	c.Refuse(s.crawl.Off, "crawl is off: news needs fetched pages: remove 'crawl off', or news")
 	isNews := func(section Section) bool { return "-"+section.Name == webpage.NewsSitemap }
-	c.Refuse(slices.ContainsFunc(h.Sections, isNews), "section 'news' would have the URL of the news sitemap: give it another name, or remove news")
+	c.Refuse(slices.ContainsFunc(h.Sections, isNews),
+		"section 'news' would have the URL of the news sitemap: give it another name, or remove news")
 	c.Refuse(s.schema == sitemapxml.Schema084, "schema 0.84 has no news: remove 'schema 0.84', or news")
 	match := compilePatterns(c, "news", h.News.Match)
 	use := newPatternUse("news", match)

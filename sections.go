@@ -91,8 +91,9 @@ func (all sections) note(path, name string) {
 		s := &all[i]
 		isIn := s.Name == name
 		s.use.note(path, isIn)
+		// The sections behind it do not get the page.
 		if isIn {
-			break // those behind it do not get the page
+			break
 		}
 	}
 }
@@ -175,7 +176,8 @@ func (s *site) sectionsStatus(served *publication) []sectionStatus {
 // this one. Routes do not change: of each document, that is asked once.
 func (r *Refresh) warnOfShadowed(ctx context.Context) {
 	s := r.site
-	if s.published().snapshot == nil { // nobody waits for a first sitemap because of it
+	// Nobody is to wait for a first sitemap because of a warning.
+	if s.published().snapshot == nil {
 		return
 	}
 	for _, name := range s.handler.settings.sections.names() {
@@ -193,7 +195,8 @@ func (r *Refresh) warnOfShadowedAt(ctx context.Context, suffix, option, remedy s
 	if !known {
 		var err error
 		isReached, err = s.fetcher.isReached(ctx, suffix)
-		if err != nil { // it is asked again in the next refresh
+		// It is asked again in the next refresh.
+		if err != nil {
 			return
 		}
 		s.reached[suffix] = isReached
@@ -211,7 +214,8 @@ func (f *siteFetcher) isReached(ctx context.Context, suffix string) (bool, error
 	path := f.id.prefix + strings.TrimSuffix(f.handler.settings.path, ".xml") + suffix + ".xml"
 	p := &probe{handler: f.handler, prefix: f.id.prefix, isKnown: true}
 	_, err := f.fetchData(ctx, path, peekBody, p)
-	if errors.Is(err, errAbandoned) { // a handler may still write to the probe
+	// A handler may still write to the probe, so that nothing of it may be read.
+	if errors.Is(err, errAbandoned) {
 		return false, err
 	}
 	if p.seen == nil && err != nil {

@@ -298,11 +298,13 @@ func (r *Refresh) inputs() []merge.Input {
 
 // read yields the pages of a source, the i-th of the site, marked with its bit.
 func (r *Refresh) read(ctx context.Context, source input, i int, yield func(page.Page) error) error {
+	// A link or a visit names no page: it only shows one.
 	bit := uint16(1) << min(i, maxSourceBit)
 	if _, discovers := source.(discoverer); discovers {
-		bit = 0 // a link or a visit names no page: it only shows one
+		bit = 0
 	}
-	if !source.sorted() { // else a page could get out of order
+	// In another spelling, a page of a sorted source could get out of order.
+	if !source.sorted() {
 		yield = r.spelled(yield)
 	}
 	return source.pages(ctx, r, func(p page.Page) error {

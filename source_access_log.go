@@ -103,7 +103,7 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 			}
 			r.Files = append(r.Files, replaced)
 		}
-		r.Parser, _ = accesslog.NewParser(s.Format) // which was checked
+		r.Parser, _ = accesslog.NewParser(s.Format) // addTo has checked the format
 		// These settings decide which lines are visits.
 		r.Settings = xxhash.Sum64String(fmt.Sprintf("%q %q %v %q %q",
 			r.Files, s.Format, r.History, h.discovery.query, h.discovery.unlinked))

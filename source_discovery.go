@@ -221,8 +221,9 @@ func (s *site) countUnlinked(ctx context.Context, r *refreshing, out *report.Ref
 		return
 	}
 	visited, _ := s.state.visited.Count()
-	if visited == s.counted && !out.Selected.IsMade() {
-		return // nothing has changed
+	hasChanged := visited != s.counted || out.Selected.IsMade()
+	if !hasChanged {
+		return
 	}
 	s.counted = visited
 	oldest := r.batch.Add(-d.expire)
@@ -300,11 +301,13 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
 	err := next.ServeHTTP(recorder, r)
 	status := recorder.Status()
+	// A response that broke off shows neither a page nor that one is gone.
 	if err != nil && status != 0 {
-		return err // what was sent is broken
+		return err
 	}
+	// A file server says by an error that it does not find a page.
 	if err != nil {
-		status = statusOf(err) // as a fetch has it: a file server says so of what it does not find
+		status = statusOf(err)
 	}
 	h.note(r, status, recorder.Header(), err == nil)
 	return err
@@ -340,7 +343,8 @@ func (h *Handler) note(r *http.Request, status int, header http.Header, isSent b
 	if err != nil { // only of the Host header: the response has been sent
 		return
 	}
-	s := h.app.lookup(id) // not App.site: a Host header alone must not make a site
+	// Not App.site: a Host header alone must not make a site.
+	s := h.app.lookup(id)
 	if s == nil {
 		return
 	}

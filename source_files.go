@@ -115,8 +115,10 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	if err != nil {
 		return err
 	}
-	if o.Root == "" && r.site.handler.isDefault && r.probed.robots.closed {
-		// An application that does not respond yet may need no root. Another warning says that robots.txt fails.
+	// An application that starts later than the server may need no root: pages are found by links then, which is known only once
+	// it responds. Another warning says that robots.txt fails.
+	mayBeByLinks := r.site.handler.isDefault && r.probed.robots.closed
+	if o.Root == "" && mayBeByLinks {
 		return nil
 	}
 	if o.Root == "" {

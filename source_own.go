@@ -88,12 +88,13 @@ type ownLink struct {
 }
 
 // ownElsewhere is the warning of own sitemaps that are of no use to the site.
-const ownElsewhere = "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'"
+const ownElsewhere = "the site's own sitemap names another host, so none of its URLs count: " +
+	"let it name this site, or set 'base_url'"
 
-// ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap, of its sections and of its news,
-// which ours hide, and of those that its robots.txt names. Each document of an application is read at the limiter's pace, every ten minutes for a day
-// after it has changed, else once an hour, and again after a while if that failed; a file is read when it has changed.
-// What a document said last stays until it is read again.
+// ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap, of its sections and of its
+// news, which ours hide, and of those that its robots.txt names. Each document of an application is read at the limiter's
+// pace, every ten minutes for a day after it has changed, else once an hour, and again after a while if that failed; a file
+// is read when it has changed. What a document said last stays until it is read again.
 func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
 	own, err := r.readOwn(ctx, r.ownLinks(), yield)
 	if err != nil {
@@ -115,7 +116,8 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	if own.unread > 0 && !own.isFirst {
 		failed = append(failed, fmt.Errorf("%d of %d documents are not read yet", own.unread, len(own.documents)))
 	}
-	// What is listed may come from a sitemap that only robots.txt names. A new site has nothing to lose.
+	// What is listed may come from a sitemap that only robots.txt names, and during an outage there are no such lines to see. A
+	// new site has nothing to lose.
 	isListed := r.site.published().snapshot != nil
 	if isListed && !own.isNamed {
 		failed = append(failed, errors.New("robots.txt, which may name more of them, cannot be fetched"))
@@ -125,7 +127,8 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 
 // warnOfHidden warns of sitemaps of the site at our paths that no source reads: ours hide them.
 func (r *Refresh) warnOfHidden(ctx context.Context) {
-	if r.site.mergesOwn() || r.site.published().snapshot == nil { // nobody waits for a first sitemap because of it
+	// Nobody is to wait for a first sitemap because of a warning.
+	if r.site.mergesOwn() || r.site.published().snapshot == nil {
 		return
 	}
 	var links []ownLink
@@ -330,7 +333,9 @@ func (d *ownDocument) isCurrent(now time.Time, othersUnread bool) bool {
 
 // lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. isUpstream
 // has the request wait for its turn, and most is about how many pages the document may have.
-func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ownDocument, isUpstream bool, most int) *ownDocument {
+func (r *Refresh) lookAtOwn(
+	ctx, waiting context.Context, url string, before *ownDocument, isUpstream bool, most int,
+) *ownDocument {
 	path, isHere := htmlmeta.PathOn(r.BaseURL, url)
 	if !isHere {
 		doc := &ownDocument{isRead: true}
@@ -339,7 +344,8 @@ func (r *Refresh) lookAtOwn(ctx, waiting context.Context, url string, before *ow
 	}
 	conditions := r.ownConditions(before)
 	res, ok, err := r.fetchOwn(ctx, waiting, path, conditions, isUpstream)
-	if !ok || ctx.Err() != nil { // a fetch that was cut short says nothing
+	// A fetch that was cut short says nothing.
+	if !ok || ctx.Err() != nil {
 		return before
 	}
 	if err == nil && res.Status == http.StatusNotModified && len(conditions) == 0 {
@@ -385,7 +391,9 @@ func (r *Refresh) ownConditions(before *ownDocument) http.Header {
 }
 
 // fetchOwn requests a document, in turn if an upstream responds; ok is false if there was no time for that.
-func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, conditions http.Header, isUpstream bool) (res *crawl.Response, ok bool, err error) {
+func (r *Refresh) fetchOwn(
+	ctx, waiting context.Context, path string, conditions http.Header, isUpstream bool,
+) (res *crawl.Response, ok bool, err error) {
 	header := http.Header{"Accept": {acceptAny}}
 	maps.Copy(header, conditions)
 	q := crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}
@@ -399,7 +407,9 @@ func (r *Refresh) fetchOwn(ctx, waiting context.Context, path string, conditions
 
 // readOwnDocument reads a document from the response to a request for it. What it returns beside an error is what it
 // could read.
-func (r *Refresh) readOwnDocument(ctx context.Context, at string, res *crawl.Response, err error, before *ownDocument, most int) (*ownDocument, error) {
+func (r *Refresh) readOwnDocument(
+	ctx context.Context, at string, res *crawl.Response, err error, before *ownDocument, most int,
+) (*ownDocument, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fetching it: %w", err)
 	}
@@ -440,13 +450,15 @@ func (r *Refresh) readOwnResponse(ctx context.Context, at string, res *crawl.Res
 		return nil
 	}
 	doc.isMissing = res.Status == http.StatusNotFound || res.Status == http.StatusGone
+	// A generator may have written it compressed alone.
 	if doc.isMissing && !res.Proxied && at == r.site.sitemapURL() {
-		doc.follow(at + ".gz") // a generator may have written it compressed alone
+		doc.follow(at + ".gz")
 	}
 	if res.Status != http.StatusOK || htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
 		return nil
 	}
-	if !res.Proxied && sitemapxml.IsOwn(res.Body) { // of a build: its dates are those of the site as it was then
+	// One that a build has left has the dates of the site as it was then.
+	if !res.Proxied && sitemapxml.IsOwn(res.Body) {
 		return nil
 	}
 	return r.parseOwn(ctx, doc, res.Body, most)
@@ -461,8 +473,9 @@ func (d *ownDocument) hasContentOf(before *ownDocument) bool {
 // ownPause returns how long a document is left alone after it was read.
 func (r *Refresh) ownPause(doc *ownDocument) time.Duration {
 	hasValidators := doc.etag+doc.modified != ""
+	// A look at a file costs nothing, and one that is missing may be there soon.
 	if !doc.proxied && (hasValidators || doc.isMissing) {
-		return 0 // a look at a file costs nothing, and one may be there soon
+		return 0
 	}
 	if r.Now.Sub(doc.changed).Abs() < ownBusy {
 		return r.ownSoon
@@ -473,8 +486,9 @@ func (r *Refresh) ownPause(doc *ownDocument) time.Duration {
 // ownSoon returns how long a document of an application that has changed is left alone: all such documents of the
 // handler together take a share of the rate at most.
 func (s *site) ownSoon() time.Duration {
+	// Where they are not merged, they are looked at only to warn of what ours hides.
 	if !s.mergesOwn() {
-		return ownInterval // it only warns of a sitemap that it hides
+		return ownInterval
 	}
 	documents := 0
 	for _, other := range s.app.sitesThat(func(o *site) bool { return o.handler == s.handler }) {

@@ -118,8 +118,9 @@ func joinFailures(failed []error) error {
 	othersFail := slices.ContainsFunc(failed, func(err error) bool {
 		return err != nil && !errors.Is(err, fs.ErrNotExist)
 	})
+	// The same words, which wrap no [fs.ErrNotExist]: pages of a list that is merely down would be taken for gone.
 	if othersFail && errors.Is(err, fs.ErrNotExist) {
-		return errors.New(err.Error()) // which wraps no [fs.ErrNotExist]
+		return errors.New(err.Error())
 	}
 	return err
 }
@@ -146,7 +147,8 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // a pipe would keep the refresh waiting
+	// A pipe would keep the refresh waiting.
+	if !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
 	return os.Open(name)
