@@ -97,6 +97,7 @@ func (p *publication) bytes() (n int64) {
 
 // publish makes the site serve what was decided, and tells of it. What cannot be stored is stored by the next refresh.
 func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d decision) report.Refresh {
+	// The next configuration may have published: by these settings, pages that it excludes would be listed again.
 	if s.app.isSuperseded() {
 		return ended(outcome.Superseded)
 	}
@@ -233,13 +234,7 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 			out.NewsSpan = newsSpan(sel.snapshot.News)
 		}
 	}
-	switch {
-	case len(out.Merged.Failed) > 0: // they were waited for
-	case r.crawling == nil:
-		out.Cost = out.Took // gathering took the rest
-	default:
-		out.Cost += max(r.crawled.GatherTime, 0)
-	}
+	out.Cost += r.gatherCost(&out)
 	return out
 }
 
@@ -293,13 +288,15 @@ func (s *site) tell(ctx context.Context, r *refreshing, before *publication, out
 	s.logger.OnceIf(s.handler.Feed && isMissing(webpage.Feed), zap.WarnLevel, "feed",
 		"there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
 	s.logger.OnceIf(s.handler.News != nil && isMissing(webpage.NewsSitemap), zap.WarnLevel, "news",
-		"there is no news sitemap yet, as no article was published: declare dates of publication in the pages, as by a NewsArticle of JSON-LD")
+		"there is no news sitemap yet, as no article was published: "+
+			"declare dates of publication in the pages, as by a NewsArticle of JSON-LD")
 }
 
 // fail notes that a refresh failed. What is served stays.
 func (s *site) fail(out report.Refresh, begun time.Time) {
+	// The next configuration tells how its own refreshes end.
 	if s.app.isSuperseded() {
-		return // the next configuration tells
+		return
 	}
 	out.Begun = begun
 	out.Took = s.app.now().Sub(begun)
@@ -328,12 +325,27 @@ func (s *site) reportOf(out *report.Refresh, next *publication) *report.Report {
 	rep := out.Report(next.history, next.report)
 	n := len(rep.Sources)
 	if n > 0 && s.discovery() == nil {
+		// Most sites of files have no sitemaps of their own, which is nothing to tell.
 		last := rep.Sources[n-1]
-		if last.Source == ownSitemaps && last.Pages == 0 && last.Error == "" { // most sites of files have none
+		if last.Source == ownSitemaps && last.Pages == 0 && last.Error == "" {
 			rep.Sources = rep.Sources[:n-1]
 		}
 	}
 	return rep
+}
+
+// gatherCost returns what gathering has cost, besides selecting and building. A refresh without a change gathers and does nothing
+// else: if that cost nothing, it would begin at each interval however long it takes.
+func (r *refreshing) gatherCost(out *report.Refresh) time.Duration {
+	// Waiting for a source that fails is no work.
+	if len(out.Merged.Failed) > 0 {
+		return 0
+	}
+	// With crawl off, gathering has taken all the rest of the time.
+	if r.crawling == nil {
+		return out.Took - out.Cost
+	}
+	return max(r.crawled.GatherTime, 0)
 }
 
 // ended returns the result of a refresh of which nothing is reported.
@@ -422,10 +434,12 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 	var m meta
 	before := s.published()
 	snapshot, err := r.Open(ctx, &m, before.snapshot, func(key string, err error) {
-		s.logger.Warn("the stored records are damaged: they are set aside, and pages are fetched again", zap.String("key", key), zap.Error(err))
+		s.logger.Warn("the stored records are damaged: they are set aside, and pages are fetched again",
+			zap.String("key", key), zap.Error(err))
 	})
+	// Damage was told above.
 	isDamaged := errors.Is(err, store.ErrDamaged)
-	if !isDamaged { // which was said
+	if !isDamaged {
 		s.logState("open", err)
 	}
 	if err == nil && m.Settings != 0 {
@@ -437,7 +451,9 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 }
 
 // restorePublication makes what was stored the publication.
-func (s *site) restorePublication(ctx context.Context, before *publication, snapshot *publish.Snapshot, m meta, records *store.Generation) {
+func (s *site) restorePublication(
+	ctx context.Context, before *publication, snapshot *publish.Snapshot, m meta, records *store.Generation,
+) {
 	isShared := s.state.fleet != nil
 	s.state.progress.Restore(m.Positions)
 	s.pollQueue(ctx)
@@ -449,8 +465,9 @@ func (s *site) restorePublication(ctx context.Context, before *publication, snap
 			next.report = m.Report
 			next.probed = m.Probed.probe()
 		}
+		// Documents by other settings, such as of sections, are not served, but their names still work.
 		if !isServed {
-			next.names = cmp.Or(next.names, snapshot) // old ones still work by other settings, such as of sections
+			next.names = cmp.Or(next.names, snapshot)
 			return
 		}
 		next.snapshot = snapshot

@@ -18,19 +18,28 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
+// The parts of a refresh, and for what it waits.
 const (
-	firstPublication = time.Second            // what is known by then is published, and again after 2, 4, 8 … seconds
-	confirmAfter     = 10 * time.Minute       // for which refreshes must find the same suspicious change before it is published
-	firstPatience    = 4 * time.Second        // with a source that yields nothing, or the probe of an alias, while requests wait for the first sitemap
-	firstHangs       = 2 * time.Second        // with fetches under way when a budget ends, while nothing is published
-	sourcePatience   = time.Minute            // with a source, once no request waits
-	keepGrace        = time.Second            // for a stopped refresh to commit what it has found
-	retryEmpty       = 5 * time.Second        // until the next refresh of a site that has nothing to serve yet
-	maxAbsence       = time.Hour              // until the next look at a host that visitors named, and that has no front page
-	retryRefetch     = time.Minute            // until the next refresh after one that has failed, although an operator wants pages fetched
-	soon             = 200 * time.Millisecond // until the next refresh while pages are left to be fetched
-	maxOver          = 1_000_000              // candidates beyond max_urls that are gathered: others may turn out not to be listed
-	shareOfTime      = 20                     // gathering, selecting and building take a twentieth of the time at most
+	firstPublication = time.Second     // what is known by then is published, and again after 2, 4, 8 … seconds
+	firstHangs       = 2 * time.Second // for fetches under way when a budget ends, while nothing is published
+	sourcePatience   = time.Minute     // for a source that yields nothing, once no request waits
+	keepGrace        = time.Second     // for a stopped refresh to commit what it has found
+
+	// firstPatience is how long a source that yields nothing, or the probe of an alias, is waited for while requests wait for the
+	// first sitemap.
+	firstPatience = 4 * time.Second
+
+	confirmAfter = 10 * time.Minute // how long refreshes must find the same suspicious change before it is published
+	maxOver      = 1_000_000        // candidates beyond max_urls that are gathered: others may turn out not to be listed
+)
+
+// When a site is next due.
+const (
+	soon         = 200 * time.Millisecond // while pages are left to be fetched
+	retryEmpty   = 5 * time.Second        // while the site has nothing to serve
+	retryRefetch = time.Minute            // after a refresh that failed although an operator wants pages fetched
+	maxAbsence   = time.Hour              // at most, for a host that visitors named, and that has no front page
+	shareOfTime  = 20                     // gathering, selecting and building take a twentieth of the time at most
 )
 
 // refresh runs the pipeline once, and returns how it ended. Its stages:
@@ -230,8 +239,6 @@ const (
 
 // decide decides what becomes of a selection. It is checked against a table over all combinations: see TestDecide.
 func decide(before *publication, sel selection, c circumstances) decision {
-	served := pagesOf(before.snapshot)
-	selected := pagesOf(sel.snapshot)
 	// Other settings change as much as they like.
 	sameSettings := before.snapshot != nil && before.selectedBy == c.selectedBy
 
@@ -240,13 +247,20 @@ func decide(before *publication, sel selection, c circumstances) decision {
 	}
 	// Pages of a source that cannot be read stay listed, which is a reason to tell if there are any.
 	unread := c.newFailed
-	if selected == 0 {
+	if pagesOf(sel.snapshot) == 0 {
 		unread = ""
 	}
 	// Nothing has changed since the last selection.
 	if !sel.result.IsMade() {
 		return decision{verdict: keep, reason: unread}
 	}
+	return decideMade(before, sel, c, sameSettings, unread)
+}
+
+// decideMade is decide for a selection that was made anew. unread is why pages of sources stay listed; "": none does.
+func decideMade(before *publication, sel selection, c circumstances, sameSettings bool, unread string) decision {
+	served := pagesOf(before.snapshot)
+	selected := pagesOf(sel.snapshot)
 	// Even an operator who requests a refresh does not mean pages whose records were lost.
 	if sameSettings && c.lost && selected < served {
 		if c.goesOn {

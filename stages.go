@@ -32,16 +32,18 @@ func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPag
 	probing := s.enter(stageProbe)
 	hangs := time.AfterFunc(fetchTimeout, func() {
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
-		s.logger.Once(zap.WarnLevel, "hangs", "the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
+		s.logger.Once(zap.WarnLevel, "hangs",
+			"the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
 	})
 	probed, front, err := s.fetcher.probe(ctx, last, probeMode{isFresh: demanded, atFront: s.firstLook || s.isAbsent()})
 	s.probedAt = s.app.now()
 	if hangs.Stop() {
 		s.logger.Clear("hangs")
 	}
+	// A host that has listed pages is not made up. While its server fails, the pages stay as long as any that fail.
 	isServed := s.published().snapshot != nil
 	if probed.blocked == reasonAbsent && !page.IsConclusive(probed.status) && isServed {
-		probed.blocked = "" // no made-up host: its pages stay as long as any that fail
+		probed.blocked = ""
 	}
 	s.settle(ctx, &probed, err)
 	return &probed, front, err
@@ -74,7 +76,8 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 		r.source.Warn("llms", "the site has an llms.txt of its own, which is served: remove it, or llms")
 	}
 	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index)
-	// A source that yields nothing for so long is left out of this refresh.
+	// A source that yields nothing for so long is left out of this refresh. A folder of very many files on a network disk may
+	// need a minute, which requests that wait for the first sitemap do not have.
 	patience := sourcePatience
 	if !r.wasReady {
 		patience = firstPatience
@@ -87,22 +90,31 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	if set.crawl.Off {
 		return nil
 	}
-	r.until = r.start.Add(set.interval)
-	isEmpty := r.before.snapshot == nil
-	if isEmpty && set.interval < firstWait {
-		r.until = r.start.Add(firstWait) // clients wait for a first sitemap until their time-out
-	}
-	if !isEmpty && r.demanded && set.interval > firstWait {
-		r.until = r.start.Add(firstWait) // an operator waits no longer
-	}
-	if s.onDemand && !r.demanded {
-		r.until = r.start.Add(s.sliceTime())
-	}
-	if s.firstLook {
-		r.until = r.start
-	}
+	r.until = r.start.Add(s.crawlTime(r))
 	r.crawling = s.crawler.Start(r.candidates, s.policy(r))
 	return nil
+}
+
+// crawlTime returns how long the crawl of a refresh goes on once all candidates are known. What it does not reach is due in the
+// next refresh.
+func (s *site) crawlTime(r *refreshing) time.Duration {
+	if s.firstLook {
+		return 0
+	}
+	// Of hosts that visitors named there may be a thousand, which take turns.
+	if s.onDemand && !r.demanded {
+		return s.sliceTime()
+	}
+	interval := s.handler.settings.interval
+	// Clients wait for a first sitemap until their time-out.
+	if r.before.snapshot == nil {
+		return max(interval, firstWait)
+	}
+	// An operator waits no longer than that.
+	if r.demanded {
+		return min(interval, firstWait)
+	}
+	return interval
 }
 
 // policy is what the crawl may fetch.
@@ -173,12 +185,16 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 		r.step *= 2
 
 		now := s.app.now()
-		var idle time.Duration // until upstreams may be requested, if all else is done
+		// How long it is until upstreams may be requested, if all else is done: a crawl that has used up its budget may as well
+		// have left pages of the site itself.
+		var idle time.Duration
 		if now.Before(budget.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
-		isRequested := s.schedule.IsRequested()                                // another refresh, which is to begin
-		isIdle := idle >= min(2*firstPublication, s.handler.settings.interval) // waiting takes longer than another refresh
+		// When an upstream may be requested again is rounded up to seconds: half a second may look like one and a half.
+		isIdle := idle >= min(2*firstPublication, s.handler.settings.interval)
+		// Whoever requests a refresh wants one that begins after the request.
+		isRequested := s.schedule.IsRequested()
 		isSpent := isRequested || isIdle || !now.Before(r.until)
 		r.goesOn = !crawled.Gathered || !crawled.Done && !isSpent
 
@@ -195,12 +211,14 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 
 // budget is how long the next step of the crawl may take: at least as long as what follows it.
 func (s *site) budget(r *refreshing) crawl.Budget {
+	// While nothing is published, one page that hangs must not keep all others from clients that wait.
 	patience := fetchTimeout + fetchGrace
 	isFirst := r.step == firstPublication && r.before.snapshot == nil
 	if !r.wasReady || isFirst {
 		patience = firstHangs
 	}
 	step := min(r.step, s.handler.settings.interval)
+	// A site of ten million pages would be selected two to three times in a refresh in which one page changed.
 	step = max(step, r.cost, 2*r.built)
 	return crawl.Budget{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
 }
@@ -227,14 +245,18 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	}()
 	pages := s.named(ctx, r)
 	result := func() indexing.Result { return indexing.Result{Generation: r.records.Generation} }
-	if !set.crawl.Off { // else selecting waits for the sources, which needs no slot
+	// With crawl off, selecting waits for the sources, which needs no slot.
+	if !set.crawl.Off {
 		if !s.app.compute.Take(ctx) {
 			return sel, ctx.Err()
 		}
 		defer s.app.compute.Release()
-		begun = s.app.now() // waiting for other sites is no cost of this one
+		// Waiting for other sites is no cost of this one.
+		begun = s.app.now()
 		options := s.selectOptions(r.crawled.Generation, r.batch, r.probed)
 		options.KeepListed = keepsListed
+		// Dates are decided once all pages of the round were fetched: until then, nothing tells a change of the template, which
+		// all others will show, too, from a correction.
 		if r.crawled.Pending > 0 || r.goesOn {
 			options.OpenBatch = r.crawled.Batch
 		}
@@ -361,6 +383,7 @@ func (r *refreshing) lost() time.Time {
 	if at.IsZero() && r.crawled.Lost {
 		at = r.batch
 	}
+	// There may always be some page that is still to be fetched, so after a day, what is left is believed.
 	isFetched := r.crawled.Gathered && r.crawled.Pending == 0
 	if isFetched || r.batch.Sub(at).Abs() >= lostFor {
 		return time.Time{}
