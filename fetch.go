@@ -118,7 +118,8 @@ type request struct {
 // log. If a handler returns an error, that is a response with the error's status; an error of fetch means that there
 // was no response. After errAbandoned the request's probe must not be read: a handler may still write to it.
 func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, error) {
-	if ctx.Err() != nil { // each fetch that hangs would take its grace
+	// Each fetch of a disk that hangs would take its grace: reload and Stop would wait for as many as follow each other.
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if q.abandoned.Load() >= maxAbandoned {
@@ -148,7 +149,8 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	// The abort handler and broken upstreams panic; net/http would recover that.
 	defer func() {
 		broken := brokenBy(ctx, recover())
-		if broken != nil && !w.Ended { // else the recorder has had enough, and has stopped the handler
+		// A recorder that has had enough stops the handler, which is no failure.
+		if broken != nil && !w.Ended {
 			err = broken
 			return
 		}
@@ -208,7 +210,7 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 	r.ProtoMinor = 0
 	r.TLS = &tls.ConnectionState{
 		Version:            tls.VersionTLS13,
-		HandshakeComplete:  true, // else Caddy takes the request for 0-RTT
+		HandshakeComplete:  true, // without it, Caddy takes the request for 0-RTT
 		NegotiatedProtocol: "h2",
 		ServerName:         strings.Trim(origin.HostOf(q.origin), "[]"),
 	}

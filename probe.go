@@ -157,20 +157,10 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		}
 	}
 
-	isRootKnown := isRecent(before.rootAsked)
-	p, blocked, err := f.findHandler(ctx, isRootKnown)
+	known := askedFiles{before.siteFiles, before.rootAsked}
+	p, files, blocked, err := f.findFiles(ctx, known, isRecent(known.asked), now)
 	if err != nil {
 		return probeResult{}, frontPage{}, err
-	}
-	if isRootKnown {
-		p.files = before.siteFiles
-	}
-	var rootAsked time.Time
-	switch {
-	case p.proxied:
-		rootAsked = now
-	case isRootKnown:
-		rootAsked = before.rootAsked
 	}
 
 	if !isFrontKnown && !mode.atFront {
@@ -182,7 +172,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		robots = f.fetchRobots(ctx)
 	}
 	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
-	byLinks := f.byLinks(ctx, front, &p.files, before.byLinks)
+	byLinks := f.byLinks(ctx, front, &files.siteFiles, before.byLinks)
 
 	// What is known of documents of the site's own stays while the site is blocked: then, all paths may return an error.
 	stylesheet := before.stylesheet
@@ -193,7 +183,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	}
 	isRefused := blocked.reason == reasonRefused || p.seen == nil
 	if isRefused && status >= http.StatusBadRequest {
-		blocked = f.lookIntoRefusal(ctx, status, &p.files, blocked)
+		blocked = f.lookIntoRefusal(ctx, status, &files.siteFiles, blocked)
 	}
 	return probeResult{
 		blocked:       blocked.reason,
@@ -205,20 +195,43 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		stylesheet:    stylesheet,
 		llms:          llms,
 		robots:        robots,
-		siteFiles:     p.files,
+		siteFiles:     files.siteFiles,
 		entrance:      entrance,
-		rootAsked:     rootAsked,
+		rootAsked:     files.asked,
 	}, given, ctx.Err()
 }
 
-// upstreamInterval is how long what an upstream has told a probe is relied on at most. For robots.txt, RFC 9309, section 2.4, allows
-// a day.
+// upstreamInterval is how long what an upstream has told a probe is relied on at most. For robots.txt, RFC 9309,
+// section 2.4, allows a day.
 const upstreamInterval = 10 * time.Minute
 
-// isRecent reports whether an upstream need not be asked again, by probes at an interval: every tenth does. What is asked of files
-// is asked by each, which costs no request.
+// isRecent reports whether an upstream need not be asked again, by probes at an interval: every tenth does. What is asked
+// of files is asked by each, which costs no request.
 func isRecent(at, now time.Time, interval time.Duration) bool {
 	return !at.IsZero() && now.Sub(at).Abs() < min(10*interval, upstreamInterval)
+}
+
+// askedFiles are a site's files, and when an upstream was asked for them.
+type askedFiles struct {
+	siteFiles
+	asked time.Time // zero: no upstream responded
+}
+
+// findFiles is findHandler, and returns what is known of the site's files then: what was known before, if isKnown says that it
+// stands.
+func (f *siteFetcher) findFiles(ctx context.Context, before askedFiles, isKnown bool, now time.Time) (*probe, askedFiles, blockage, error) {
+	p, blocked, err := f.findHandler(ctx, isKnown)
+	if err != nil {
+		return nil, before, blocked, err
+	}
+	found := askedFiles{siteFiles: p.files}
+	if isKnown {
+		found = before
+	}
+	if p.proxied {
+		found.asked = now
+	}
+	return p, found, blocked, nil
 }
 
 // findHandler requests the sitemap. It returns what the handler that the request reached has filled in, and what is
@@ -387,7 +400,8 @@ func (f *siteFetcher) hasFrontFile(ctx context.Context, at *siteFiles) bool {
 }
 
 // remedyAgent is for a site that returns its front page to a browser, and an error to the module.
-const remedyAgent = "A rule refuses the User-Agent of this module, as it does not refuse browsers: let 'caddy-sitemap' pass, for instance in a rule against bots."
+const remedyAgent = "A rule refuses the User-Agent of this module, as it does not refuse browsers: " +
+	"let 'caddy-sitemap' pass, for instance in a rule against bots."
 
 // admitsBrowsers reports whether the front page does not return an error to a browser's User-Agent.
 func (f *siteFetcher) admitsBrowsers(ctx context.Context) bool {

@@ -45,7 +45,9 @@ func (f *siteFetcher) fetchWhole(ctx context.Context, path string) (*crawl.Respo
 
 // fetchEntrance requests the page to which the front page redirects, if the probe before has seen so, too: else the crawl is to
 // see the redirect. front is the front page's response, which isKnown says is not of this probe.
-func (f *siteFetcher) fetchEntrance(ctx context.Context, front *crawl.Response, isKnown bool, before entrance, robots *robotsRules) (entrance, frontPage) {
+func (f *siteFetcher) fetchEntrance(
+	ctx context.Context, front *crawl.Response, isKnown bool, before entrance, robots *robotsRules,
+) (entrance, frontPage) {
 	own := frontPage{path: f.scope, response: front}
 	first := f.entranceAfter(f.scope, front, robots)
 	if first == "" {
@@ -62,14 +64,16 @@ func (f *siteFetcher) fetchEntrance(ctx context.Context, front *crawl.Response, 
 		}
 	}
 	next, entered := f.enter(ctx, at, robots)
-	if at.path != before.path && next.path == before.path { // the first redirect leads to a second one, as before
+	// The first redirect leads to a second one, as before: where / redirects to /latest, and that to the current issue, a request
+	// for /latest alone would not show what the issue links to.
+	if at.path != before.path && next.path == before.path {
 		next, entered = f.enter(ctx, next, robots)
 	}
 	return next, entered
 }
 
-// enter requests the page of an entrance. It returns the entrance for the next probe, too: where that page redirects in turn, the one
-// to which it leads; none where it is no page any more, so that the front page is to tell.
+// enter requests the page of an entrance. It returns the entrance for the next probe, too: where that page redirects in
+// turn, the one to which it leads; none where it is no page any more, so that the front page is to tell.
 func (f *siteFetcher) enter(ctx context.Context, at entrance, robots *robotsRules) (entrance, frontPage) {
 	page, err := f.fetchWhole(ctx, f.internalPath(at.path))
 	if err != nil {
@@ -89,7 +93,11 @@ func (f *siteFetcher) enter(ctx context.Context, at entrance, robots *robotsRule
 // entranceAfter returns the path of the page to which a response redirects; "": it does not, or the crawl would not fetch it for
 // that.
 func (f *siteFetcher) entranceAfter(from string, res *crawl.Response, robots *robotsRules) string {
-	if res == nil || res.Status/100 != 3 || !f.isFrontInScope() || f.handler.settings.crawl.Off || robots.closed {
+	if res == nil || res.Status/100 != 3 {
+		return ""
+	}
+	isFetched := f.isFrontInScope() && !f.handler.settings.crawl.Off && !robots.closed
+	if !isFetched {
 		return ""
 	}
 	path, ok := htmlmeta.PathOn(f.origin, resolveLocation(f.origin+from, res.Header.Get("Location")))

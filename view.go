@@ -39,9 +39,8 @@ const (
 type viewer struct {
 	slot  wait.Slots // for one view at a time
 	last  string     // the view taken last
-	at    time.Time  // when it was told to the others
-	files siteFiles  // where they are,
-	asked time.Time  // as an upstream was asked then; zero: none was
+	at    time.Time  // when that view was told to the others
+	files askedFiles // of the site, as of the last view
 	front frontView
 
 	reading atomic.Bool // a disk is read for a view, which may have been given up
@@ -71,8 +70,9 @@ func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) (to
 	if ctx.Err() != nil {
 		return took
 	}
+	// There is nothing to compare.
 	if view == "" && v.last == "" {
-		return took // there is nothing to compare
+		return took
 	}
 	if isBefore && view == v.last && now.Sub(v.at).Abs() < every {
 		return took
@@ -81,8 +81,10 @@ func (s *site) look(ctx context.Context, every time.Duration, isBefore bool) (to
 	if ctx.Err() == nil {
 		s.logState("looking", err)
 	}
-	if err != nil { // a refresh that begins soon looks again
-		return took // and what the others see is not known
+	// What the others see is not known: this process must not take itself for the majority. It looks again before it refreshes the
+	// site.
+	if err != nil {
+		return took
 	}
 	v.last = view
 	v.at = now
@@ -143,20 +145,14 @@ func (s *site) viewFolder(ctx context.Context, o files.Options) string {
 func (s *site) viewedFolders(ctx context.Context) (folders []files.Options, ok bool) {
 	v := s.viewer
 	now := s.app.now()
-	isKnown := isRecent(v.asked, now, s.handler.settings.interval)
-	p, _, err := s.fetcher.findHandler(ctx, isKnown)
+	isKnown := isRecent(v.files.asked, now, s.handler.settings.interval)
+	_, found, _, err := s.fetcher.findFiles(ctx, v.files, isKnown, now)
 	if err != nil {
 		return nil, false
 	}
-	if !isKnown {
-		v.files = p.files
-		v.asked = time.Time{}
-	}
-	if p.proxied {
-		v.asked = now
-	}
+	v.files = found
 	probed := s.lastProbe()
-	probed.siteFiles = v.files
+	probed.siteFiles = found.siteFiles
 	source, err := newRefresh(s, probed, now)
 	if err != nil {
 		return nil, false
@@ -215,7 +211,8 @@ func (s *site) frontText(res *crawl.Response) (text uint64, ok bool) {
 func (s *site) warnOfViews() {
 	j := s.state.fleet.Judge()
 	s.logger.OnceIf(len(j.Apart) > 0, zap.WarnLevel, "views",
-		"nodes see other files, or another front page, than is listed: deploy the same site to all nodes", zap.Strings("nodes", j.Apart))
+		"nodes see other files, or another front page, than is listed: deploy the same site to all nodes",
+		zap.Strings("nodes", j.Apart))
 }
 
 // lookEvery is the time between two looks, of which the last one took so long. While removals wait for a second node that sees
@@ -235,7 +232,12 @@ func (s *site) compareViews() {
 	var took time.Duration
 	vote := fleet.Free
 	step := min(lookStep, s.handler.settings.interval/2)
-	for sleep(s.ctx, step*3/4+rand.N(step/2)) { // nodes that start together are not to look together for ever
+	for {
+		// Nodes that start together would look together for ever, and one overwrite the entry of another.
+		isOver := !sleep(s.ctx, step*3/4+rand.N(step/2))
+		if isOver {
+			break
+		}
 		isIdle := s.app.isSuperseded() || s.main.Load() != nil || s.published().snapshot == nil
 		now := s.app.now()
 		every := s.lookEvery(took)
