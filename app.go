@@ -163,7 +163,8 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.keys = make(map[string]bool)
 	a.hosts = make(map[siteID]*hostSite)
 	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
-	half := max(runtime.GOMAXPROCS(0)/2, 1) // the other half is for requests
+	// The other half of the cores is for requests.
+	half := max(runtime.GOMAXPROCS(0)/2, 1)
 	a.slots = wait.NewSlots(half)
 	a.compute = wait.NewSlots(half)
 	a.listing = wait.NewSlots(1)
@@ -186,7 +187,8 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 		a.logger.Warn("'remember_hosts' has no effect: nothing is kept on disk: set 'state' of the sitemap app to a folder")
 	}
 	if a.State == "" && a.folder == "" {
-		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: set 'state' of the sitemap app, or XDG_DATA_HOME")
+		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: " +
+			"set 'state' of the sitemap app, or XDG_DATA_HOME")
 	}
 	if warning := a.sharing.warning(ctx); warning != "" {
 		a.logger.Warn(warning)
@@ -256,7 +258,8 @@ func (a *App) takeOver() {
 		return true
 	})
 	for _, st := range found {
-		if a.keys[st.key] { // it is made already, as nearly all are
+		// Nearly all are made already: where there are a thousand, they need no handler to be found.
+		if a.keys[st.key] {
 			continue
 		}
 		if h := a.handlerOf(st.hostKey(), st.onDemand); h != nil {
@@ -279,8 +282,10 @@ func (a *App) handlerOf(key hostKey, onDemand bool) *Handler {
 
 // Stop ends all refreshes and waits for them.
 func (a *App) Stop() error {
+	// From now on, site makes no site for late requests: its state would never be released, and no goroutine may be started while
+	// Wait waits.
 	a.mu.Lock()
-	a.cancel() // from now on, site makes none
+	a.cancel()
 	a.mu.Unlock()
 	a.group.Wait()
 	return nil
@@ -291,9 +296,11 @@ func (a *App) Cleanup() error {
 	if a.running == nil {
 		return nil
 	}
-	latest.CompareAndSwap(a.number, a.before) // the one before goes on if this one failed to start
+	// If this configuration failed to start, the one before goes on.
+	latest.CompareAndSwap(a.number, a.before)
 	_ = a.Stop()
-	a.dropped.Do(func() { // they still serve late requests
+	// Until now, the sites have served requests that began before a reload.
+	a.dropped.Do(func() {
 		for _, s := range a.sites {
 			s.drop()
 		}
@@ -384,22 +391,26 @@ func (a *App) remove(s *site) {
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.
 func (a *App) site(id siteID) (*site, error) {
+	// Nearly all requests are for a site that is known, and lock out no others.
 	a.mu.RLock()
 	s := a.known(id)
 	a.mu.RUnlock()
 	if s != nil {
-		return s, nil // as for nearly all requests
+		return s, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := a.known(id); s != nil { // another request has made it meanwhile
+	// Another request may have made it meanwhile.
+	s = a.known(id)
+	if s != nil {
 		return s, nil
 	}
 	if a.running.Err() != nil {
 		return nil, errStopping
 	}
 	h := id.handler
-	if other := a.hosts[id.ofHost()]; other != nil { // by another port, which nobody requests any more
+	// The site of the host has another port, which nobody requests any more.
+	if other := a.hosts[id.ofHost()]; other != nil {
 		a.remove(other.site)
 	}
 	onDemand := h.settings.base == "" && !h.names(id.address)
@@ -424,15 +435,17 @@ func (a *App) site(id siteID) (*site, error) {
 
 // hasRoom makes room for another site on demand; false: there is none, which is logged once a minute. Under mu.
 func (a *App) hasRoom() bool {
+	// Finding out takes a while, and anybody can request any number of hosts.
 	now := a.now()
-	isRecent := now.Sub(a.full).Abs() < time.Second // finding out takes a while
+	isRecent := now.Sub(a.full).Abs() < time.Second
 	if !isRecent && a.makeRoom(1, nil) {
 		return true
 	}
 	a.refused++
 	if !isRecent {
 		a.full = now
-		a.sampled.Warn("too many sites that only visitors named: name hosts in the configuration, or set 'base_url'", zap.Int("refused", a.refused))
+		a.sampled.Warn("too many sites that only visitors named: name hosts in the configuration, or set 'base_url'",
+			zap.Int("refused", a.refused))
 	}
 	return false
 }
@@ -487,8 +500,8 @@ func (a *App) leastWanted() (found *site) {
 		if !s.onDemand {
 			continue
 		}
-		idle := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
-		idle = s.expendable(idle)
+		sinceRequest := now.Sub(time.Unix(0, s.requested.Load()))
+		idle := s.expendable(sinceRequest.Abs()) // the clock may be set back
 		if idle >= longest && !s.schedule.IsRunning() {
 			found = s
 			longest = idle
@@ -508,7 +521,8 @@ func (s *site) expendable(idle time.Duration) time.Duration {
 	case idle >= lately:
 		return idle
 	case s.isAbsent():
-		return lately*3/4 + idle/4 // the longest first
+		// Between the others, and the longest first. It holds next to nothing, so where memory is short, dropping it makes no room.
+		return lately*3/4 + idle/4
 	case idle >= justNow && !isEmpty && s.rank() == schedule.Fresh:
 		return idle / 2
 	}

@@ -100,8 +100,9 @@ func (f *former) isBetterThan(other *former) bool {
 // name: so pages keep the dates that only records tell. The former site may come back, and then goes on from its own. No error
 // is fatal: the site begins anew then.
 func (s *site) inherit(ctx context.Context, records *persist.Records, probed *probeResult) {
+	// Former sites hold their records in memory, so they are let go as soon as they are not needed.
 	if s.handler.settings.crawl.Off || records.Generation.Len() > 0 {
-		s.state.formers.Store(nil) // which hold their records in memory
+		s.state.formers.Store(nil)
 		return
 	}
 	// Until it has records: this refresh may yet be canceled.
@@ -133,7 +134,8 @@ func (s *site) inherit(ctx context.Context, records *persist.Records, probed *pr
 		return
 	}
 	records.Generation = taken
-	s.logger.Info("the site had another name: its pages keep their dates", zap.String("former", before.Origin), zap.Int("pages", taken.Len()))
+	s.logger.Info("the site had another name: its pages keep their dates",
+		zap.String("former", before.Origin), zap.Int("pages", taken.Len()))
 }
 
 // findFormer returns the former site that is evidently the same, of those in memory and in the state folder; nil: there is
@@ -216,7 +218,9 @@ func (s *site) readFormer(ctx context.Context, records *persist.Records, prefix 
 }
 
 func (s *site) warnOfFormer(name string, err error) {
-	s.logger.Once(zap.WarnLevel, "former "+name, "cannot read the records of a former site: if it is this one under another name, dates are lost", s.app.stateFields(err)...)
+	s.logger.Once(zap.WarnLevel, "former "+name,
+		"cannot read the records of a former site: if it is this one under another name, dates are lost",
+		s.app.stateFields(err)...)
 }
 
 // former returns the site as one that another one may have been; nil: it has no records, or they are not known yet.

@@ -247,7 +247,8 @@ func (r *rememberedHosts) load(ctx context.Context) (damage, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.isLoaded { // by another configuration meanwhile
+	// Another configuration may have loaded it meanwhile.
+	if !r.isLoaded {
 		r.demands = stored
 		r.isLoaded = true
 	}
@@ -300,8 +301,9 @@ func (a *App) startRemembering() {
 // rememberHosts makes the sites on demand that the process before has remembered, and remembers those that are requested
 // most, until the App is stopped.
 func (a *App) rememberHosts() {
+	// Until all apps have started, the configuration before may go on.
 	select {
-	case <-a.serving: // until then, it is the configuration before that goes on
+	case <-a.serving:
 	case <-a.running.Done():
 		return
 	}
@@ -356,7 +358,8 @@ func (a *App) recallHosts() error {
 		return err
 	}
 	if damage != nil {
-		a.logger.Warn("the remembered hosts are damaged: they are forgotten", zap.String("folder", a.folder), zap.String("file", rememberedKey), zap.Error(damage))
+		a.logger.Warn("the remembered hosts are damaged: they are forgotten",
+			zap.String("folder", a.folder), zap.String("file", rememberedKey), zap.Error(damage))
 	}
 	a.remembered.forget(func(key hostKey) bool { return a.handlerOf(key, true) == nil })
 	demands, keys := a.remembered.count(nil, a.RememberHosts, a.now())
@@ -385,17 +388,20 @@ func (a *App) recallEach(h *Handler, keys []hostKey, demands hostDemands) {
 	for _, key := range keys {
 		id := siteID{h, key.address}
 		s := a.lookup(id)
-		if s != nil { // a visitor has requested it meanwhile
+		// A visitor has requested it meanwhile, perhaps as a fresh host.
+		if s != nil {
 			s.state.isKnown.Store(true)
 			continue
 		}
 		s, err := a.site(id)
+		// There is no room for more.
 		if err != nil {
-			return // there is no room for more
+			return
 		}
 		// Hosts that visitors request now come first where there is no room for all.
 		s.requested.CompareAndSwap(0, demands[key].last.UnixNano())
-		s.state.isKnown.Store(true) // it had pages, and was requested more than others
+		// It had pages, and was requested more than others: made-up hosts are not to come before it.
+		s.state.isKnown.Store(true)
 		select {
 		case <-s.ready:
 		case <-a.running.Done():
@@ -426,8 +432,9 @@ func (a *App) keepHosts(isLast bool) error {
 	demands, keys := a.remembered.count(live, a.RememberHosts, a.now())
 	retries := maxRetries
 	for key, s := range unknown { // in no order, so that each has its turn
+		// What listed pages is tried again although nobody requests it.
 		if retries > 0 && demands[key].isKept(a.now()) {
-			s.schedule.Notify() // what listed pages is tried again although nobody requests it
+			s.schedule.Notify()
 			retries--
 		}
 	}

@@ -196,7 +196,9 @@ func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 		for _, handler := range route.Handlers {
 			inside = w.handler(handler, inside)
 		}
-		if !route.Terminal && route.Group == "" && len(route.MatcherSets) == 0 { // all requests pass it
+		// What this route sets holds for the routes behind it only if all requests pass it.
+		isPassed := !route.Terminal && route.Group == "" && len(route.MatcherSets) == 0
+		if isPassed {
 			at.prefix = inside.prefix
 			at.root = inside.root
 		}
@@ -265,8 +267,9 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 			routes = slices.Concat(routes, onError.Routes)
 		}
 		for _, route := range routes {
+			// Routes of other hosts come and go as sites do.
 			if !origin.Overlap(hostsOf(route.MatcherSets), []string{host}) {
-				continue // routes of other hosts come and go as sites do
+				continue
 			}
 			_, _ = fmt.Fprintln(sum, route.Group != "", route.Terminal, len(route.Handlers), settingsOf(route.MatcherSets))
 			for _, handler := range route.Handlers {
@@ -345,8 +348,9 @@ func mainListener(server *caddyhttp.Server, httpPort int) (port int, isSecure bo
 
 // forwarded returns the scheme and host that a trusted proxy forwards; "": none.
 func forwarded(r *http.Request) (scheme, host string) {
+	// Searching the context for whether the proxy is trusted takes longer, which counts for each request of a document.
 	if r.Header["X-Forwarded-Proto"] == nil && r.Header["X-Forwarded-Host"] == nil {
-		return "", "" // looking the variable up takes longer
+		return "", ""
 	}
 	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted {
 		return "", ""

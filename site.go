@@ -118,29 +118,42 @@ func (h *Handler) idOf(r *http.Request, prefix string) (siteID, error) {
 		return id, nil
 	}
 	id.prefix = prefix
-	host, isPort := r.Host, true
+	host := r.Host
+	isPort := true
 	scheme, forwardedHost := forwarded(r)
 	isForwarded := scheme != "" || forwardedHost != ""
 	if isForwarded {
-		if clean, ok := origin.CleanHost(forwardedHost); forwardedHost != "" && (!ok || h.mounts.matchesHost(clean, prefix)) {
+		if h.takesForwarded(forwardedHost, prefix) {
 			host = forwardedHost
 		}
 		id.scheme = cmp.Or(scheme, id.scheme)
 		id.port, isPort = origin.CleanPort(id.scheme, host)
 	}
 	var isHost bool
-	if id.host, isHost = origin.CleanHost(host); !isHost || !isPort {
+	id.host, isHost = origin.CleanHost(host)
+	if !isHost || !isPort {
 		return id, fmt.Errorf("'%.100s': %w", host, errNoHost)
 	}
 	if isForwarded && id.port != h.listener.port && h.mounts.namesHost(id.host, prefix) {
 		id.port = ""
 	}
+	// Behind a port mapping, such as that of a container, only the Host header has the port that visitors use.
 	if h.followsPort {
 		if port, ok := origin.CleanPort(id.scheme, host); ok {
 			id.port = port
 		}
 	}
 	return id, nil
+}
+
+// takesForwarded reports whether a host that a trusted proxy forwards, "": none, is that of the site. One that is no host is: the
+// request is then refused for it.
+func (h *Handler) takesForwarded(host, prefix string) bool {
+	if host == "" {
+		return false
+	}
+	clean, isHost := origin.CleanHost(host)
+	return !isHost || h.mounts.matchesHost(clean, prefix)
 }
 
 // names reports whether the configuration spells an address out: at the listener itself, or at the
@@ -242,10 +255,11 @@ type site struct {
 	planning   sync.Mutex  // of what follows, and while the next refresh is planned by it
 	prospected *prospects  // of the last refresh; nil: one is under way, or none was
 
-	runs      int       // refreshes so far; these are only for the goroutine that runs them
-	absences  int       // of the last ones, in a row, that found no front page
-	goesOn    bool      // the last one has left pages that are due
-	firstLook bool      // the one under way is a first look: see isFirstLook
+	// Only for the goroutine that refreshes the site.
+	runs      int       // refreshes so far
+	absences  int       // the last refreshes, in a row, that found no front page
+	goesOn    bool      // the last refresh has left pages that are due
+	firstLook bool      // the refresh under way is a first look: see isFirstLook
 	probedAt  time.Time // when the site was last probed
 
 	reached map[string]bool             // by suffix: whether requests for the document reach the handler; only the refresh uses it
@@ -257,25 +271,36 @@ type site struct {
 
 	stopWaiting atomic.Pointer[context.CancelFunc] // for a turn, to wait by another rank: see awaitTurn; nil: it never waited
 
-	unlinked            atomic.Int64    // visited paths of which nothing is known: see countUnlinked
-	requested           atomic.Int64    // when a document was last requested, in Unix nanoseconds
-	ready, wasProbed    chan struct{}   // closed when it is known what is served, and when the first probe has ended
-	setReady, setProbed func()          // close these
-	ctx                 context.Context // ends with the site
-	cancel              context.CancelFunc
+	unlinked  atomic.Int64 // visited paths of which nothing is known: see countUnlinked
+	requested atomic.Int64 // when a document was last requested, in Unix nanoseconds
+
+	ready     chan struct{} // closed when it is known what is served
+	setReady  func()        // closes ready
+	wasProbed chan struct{} // closed when the first probe has ended
+	setProbed func()        // closes wasProbed
+
+	ctx    context.Context // ends with the site
+	cancel context.CancelFunc
 }
 
 // newSite makes a site. It goes on from the state that the configuration before has left, if any. Under the App's mu.
 func newSite(a *App, i identity) *site {
 	h := i.handler
-	s := &site{identity: i, app: a, ready: make(chan struct{}), wasProbed: make(chan struct{}), viewer: newViewer()}
-	s.reached = make(map[string]bool)
+	s := &site{
+		identity:  i,
+		app:       a,
+		ready:     make(chan struct{}),
+		wasProbed: make(chan struct{}),
+		viewer:    newViewer(),
+		reached:   make(map[string]bool),
+	}
 	s.setReady = sync.OnceFunc(func() { close(s.ready) })
 	s.setProbed = sync.OnceFunc(func() { close(s.wasProbed) })
 	s.ctx, s.cancel = context.WithCancel(a.running)
+	// Visitors can make up any number of hosts, each of which would have its lines.
 	logger := h.logger
 	if s.onDemand {
-		logger = a.sampled // visitors can make up any number of hosts
+		logger = a.sampled
 	}
 	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
 
@@ -288,6 +313,7 @@ func newSite(a *App, i identity) *site {
 
 	s.state = acquireState(a, &s.identity)
 	s.configureFleet()
+	// An upstream that has said when to come back, or is backed off from, is not asked because of a reload.
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
 	}
@@ -317,7 +343,7 @@ func newSite(a *App, i identity) *site {
 			now:       a.now(),
 			planned:   next.due,
 			interval:  h.settings.interval,
-			isChanged: s.isChanged(time.Time{}), // and there was no time to refresh the site for it
+			isChanged: s.isChanged(time.Time{}),
 		}
 		s.prospected = &p
 		s.plan(p)
@@ -346,8 +372,9 @@ func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if snapshot := s.published().snapshot; snapshot != nil {
 		return snapshot, nil
 	}
+	// An outage of the storage may take minutes, for which no request waits.
 	if s.waitsForFleet() && s.state.fleet.IsDown() {
-		return nil, errNotReady // that may take minutes
+		return nil, errNotReady
 	}
 	err := s.app.await(ctx, s.ready)
 	snapshot := s.published().snapshot
@@ -363,6 +390,7 @@ var errStopping = errors.New("the site is being stopped")
 // refreshNow requests a refresh of the site, or of that of which it is an alias, and waits until one has ended that
 // began after the call. The error is ctx's, or errStopping; the refresh goes on even so.
 func (s *site) refreshNow(ctx context.Context) error {
+	// The refresh may find that the site is an alias: then its main site is meant.
 	for next := cmp.Or(s.main.Load(), s); next != nil; next = s.main.Load() {
 		s = next
 		select {
@@ -401,13 +429,15 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 		if main == before {
 			continue
 		}
-		if main == nil { // it may have no documents yet
+		// A site that is no alias any more may have no documents, and must not wait for its next refresh, a day later perhaps.
+		if main == nil {
 			twin.plan(prospects{now: s.app.now(), noticed: true})
 			twin.schedule.Notify()
 			continue
 		}
 		twin.setReady()
-		twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site", zap.String("sitemap", main.sitemapURL()))
+		twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site",
+			zap.String("sitemap", main.sitemapURL()))
 	}
 }
 
@@ -446,6 +476,7 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 	}
 	s.lookFirst(ctx, standing())
 	role, err := records.Join(ctx, standing, func() { s.restore(ctx, records) })
+	// A refresh that comes by itself is tried again; an operator waits for this one, and is to know why it failed.
 	if err != nil {
 		s.logState("commit", err)
 		if demanded {
@@ -467,7 +498,11 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 // not listed as long as others have another view in common.
 func (s *site) lookFirst(ctx context.Context, st persist.Standing) {
 	member := s.state.fleet
-	if member == nil || !st.Serves || member.IsEmpty() || member.Newer() || member.DueFor(st).After(s.app.now()) {
+	if member == nil || !st.Serves || member.IsEmpty() {
+		return
+	}
+	// This process will only load what another one has committed, or is not to refresh the site yet.
+	if member.Newer() || member.DueFor(st).After(s.app.now()) {
 		return
 	}
 	s.look(ctx, s.lookEvery(0), true)
@@ -514,7 +549,8 @@ func (s *site) pollFleet() {
 		if s.app.isSuperseded() || s.main.Load() != nil {
 			continue
 		}
-		s.configureFleet() // again, after a configuration that failed to start, whose storage is closed
+		// A configuration that failed to start has left its storage, which is closed.
+		s.configureFleet()
 		waited := s.waitsForFleet()
 		err := member.Poll(s.ctx)
 		healthy++
@@ -522,13 +558,16 @@ func (s *site) pollFleet() {
 			healthy = 0
 			s.logger.While(true, zap.WarnLevel, "storage", s.whatDown(), zap.Error(err))
 		}
+		// A storage that fails now and then would fill the log with a warning that comes back each time.
 		if healthy == 20 {
 			s.logger.Clear("storage")
 		}
 		stuck := member.Stuck()
-		s.logger.While(stuck != nil, zap.WarnLevel, "lock", "the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
+		s.logger.While(stuck != nil, zap.WarnLevel, "lock",
+			"the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
 		isNewer := member.Newer()
-		if waited && !s.waitsForFleet() { // the storage has nothing, or it is time to begin alone
+		// The storage has nothing, or it is time to begin alone.
+		if waited && !s.waitsForFleet() {
 			s.plan(prospects{now: s.app.now(), noticed: true})
 			s.schedule.Notify()
 			continue

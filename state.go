@@ -237,14 +237,19 @@ func (st *siteState) Destruct() error {
 func (s *site) logState(kind string, err error) {
 	member := s.state.fleet
 	if member == nil {
-		s.logger.While(err != nil, zap.WarnLevel, kind, "cannot store the records: pages are fetched again after a restart", s.app.stateFields(err)...)
+		s.logger.While(err != nil, zap.WarnLevel, kind,
+			"cannot store the records: pages are fetched again after a restart", s.app.stateFields(err)...)
 		return
 	}
-	if err != nil && member.IsDown() { // which polls log until it is over
+	// Polls log that the storage is down, until it is over.
+	if err != nil && member.IsDown() {
 		return
 	}
+	// That another process has the lock, or was first, is no trouble. On a full or read-only storage, polls succeed, and only
+	// commits tell.
 	isOwn := err != nil && !errors.Is(err, fleet.ErrLost)
-	s.logger.While(isOwn, zap.WarnLevel, kind, "cannot load or commit the shared sitemap: the last one is still served", zap.Error(withoutFile(err)))
+	s.logger.While(isOwn, zap.WarnLevel, kind,
+		"cannot load or commit the shared sitemap: the last one is still served", zap.Error(withoutFile(err)))
 }
 
 // stateFields are what a warning says of a state folder that cannot be read or written.
@@ -260,7 +265,8 @@ func (a *App) stateFields(err error) []zap.Field {
 // withoutFile names the folder in the place of the file that an error names: the name of a temporary file is never the
 // same twice, so that the same condition would be logged again and again. The folder that cannot be made is named itself.
 func withoutFile(err error) error {
-	if link, ok := errors.AsType[*os.LinkError](err); ok { // of renaming a temporary file
+	// A temporary file could not be renamed.
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
 		return &fs.PathError{Op: link.Op, Path: filepath.Dir(link.New), Err: link.Err}
 	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op != "mkdir" {
@@ -277,7 +283,8 @@ func stateRemedy(err error) string {
 	case errors.Is(err, syscall.ENOSPC):
 		return "free space on the disk"
 	case errors.Is(err, syscall.EROFS):
-		return "mount it for writing, add the folder to ReadWritePaths of the systemd unit, or name another one in the global option 'state'"
+		return "mount it for writing, add the folder to ReadWritePaths of the systemd unit, " +
+			"or name another one in the global option 'state'"
 	case errors.Is(err, syscall.ENOTDIR):
 		return "name a folder that can be written in the global option 'state'"
 	}
@@ -287,7 +294,9 @@ func stateRemedy(err error) string {
 // stateFolder returns the folder that the state setting names; "": records are kept in memory. With
 // a nil replacer, as for a Caddyfile, it only checks the setting.
 func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) {
-	if state != "" && state != "off" && !strings.ContainsAny(state, `/\{`) { // which would lie in the working directory
+	// A bare word would name a folder in the working directory.
+	isWord := state != "" && !strings.ContainsAny(state, `/\{`)
+	if isWord && state != "off" {
 		return "", fmt.Errorf("state '%s': use a folder such as /var/lib/caddy/sitemap, or off", state)
 	}
 	if repl == nil {
@@ -301,9 +310,10 @@ func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) 
 		return "", nil
 	}
 	if folder == "" {
+		// Without a home, Caddy's folder lies in the working directory.
 		data := caddy.AppDataDir()
 		if !filepath.IsAbs(data) {
-			return "", nil // it would lie in the working directory
+			return "", nil
 		}
 		folder = filepath.Join(data, "sitemap")
 	}

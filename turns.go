@@ -12,11 +12,14 @@ import (
 )
 
 const (
-	maxRefreshes = 32              // of all sites at a time, save those that take longer than turnTime: each has a few goroutines and open files
+	// maxRefreshes are of all sites at a time, save those that take longer than turnTime: each has a few goroutines and open
+	// files.
+	maxRefreshes = 32
 	turnTime     = 2 * time.Second // for which a refresh may hold its turn: one that hangs holds up nobody
-	freshSlice   = time.Second     // of a crawl of a host that visitors named, until it is another one's turn
-	knownSlice   = 5 * time.Second // the same, of a known one: between two slices, it makes no use of its share of the rate
-	knownAfter   = firstWait       // a host is known that is requested again so long after its first pages were listed
+
+	freshSlice = time.Second     // of a crawl of a host that visitors named, until it is another one's turn
+	knownSlice = 5 * time.Second // the same, of a known one: between two slices, it makes no use of its share of the rate
+	knownAfter = firstWait       // a host is known that is requested again so long after its first pages were listed
 
 	// The first look at a host that visitors named has up to three requests of upstreams, which the rate does not bound: whoever
 	// requests the sitemap could as well request the front page. Else a burst of made-up hosts would take all turns.
@@ -92,7 +95,9 @@ func (s *site) takeTurn() (release func(), ok bool) {
 func (s *site) awaitTurn() (of schedule.Rank, ok bool) {
 	for {
 		ctx, cancel := context.WithCancel(s.ctx)
-		s.stopWaiting.Store(&cancel) // before the rank is read: see becomeKnown
+		// Before the rank is read: else becomeKnown could change that unnoticed, and a tenant that is requested again would wait
+		// behind up to a thousand made-up hosts.
+		s.stopWaiting.Store(&cancel)
 		of = s.rank()
 		s.paceProbe(ctx, of)
 		ok = s.app.turns.Take(ctx, of)

@@ -76,7 +76,13 @@ func (r *Refresh) watcher(of *SourceFiles) *files.Watcher {
 // watchedNames are the names of files that a refresh looks at, besides those of pages.
 func (s *site) watchedNames() []string {
 	sitemap := path.Base(s.handler.settings.path)
-	names := []string{"robots.txt", sitemap, sitemap + ".gz", strings.TrimSuffix(sitemap, ".xml") + webpage.Stylesheet, path.Base(webpage.LLMs)}
+	names := []string{
+		"robots.txt",
+		sitemap,
+		sitemap + ".gz",
+		strings.TrimSuffix(sitemap, ".xml") + webpage.Stylesheet,
+		path.Base(webpage.LLMs),
+	}
 	if own := s.own.Load(); own != nil {
 		for url := range own.documents {
 			names = append(names, path.Base(url))
@@ -97,8 +103,9 @@ func (s *site) watchFiles(w watcher) {
 func (s *site) replan() {
 	s.planning.Lock()
 	defer s.planning.Unlock()
+	// The refresh under way plans the next one when it has ended.
 	if s.prospected == nil {
-		return // the refresh under way plans the next one when it has ended
+		return
 	}
 	p := *s.prospected
 	p.now = s.app.now()
@@ -122,7 +129,7 @@ func (s *site) awareness(out *report.Refresh) awareness {
 		return areTold
 	}
 	isFirst := s.published().snapshot != nil && !s.hasWatched
-	// An alias may still have what it served before, and never looks for files.
+	// An alias may still have what it served before, and never looks for files: it would be refreshed five times a second.
 	if isFirst && out.IsSettled() && len(s.watchers) > 0 {
 		return areToldNext
 	}
@@ -238,13 +245,15 @@ func (s *site) logWatched() {
 		reason := zap.String("reason", st.Reason)
 		switch st.State {
 		case files.Incomplete:
+			// Of a thousand sites, nearly all are beyond the maximum, which is said once for all.
 			if st.Reason == files.ReasonFull {
-				s.app.sayUnwatched() // once for all: there may be thousands
+				s.app.sayUnwatched()
 				continue
 			}
 			s.logger.Once(zapcore.InfoLevel, kind, "files are not watched: changes show by the refresh interval", root, reason)
 		case files.Mistrusted:
-			s.logger.Once(zapcore.WarnLevel, kind, "files are not watched any more: changes show by the refresh interval", root, reason)
+			s.logger.Once(zapcore.WarnLevel, kind,
+				"files are not watched any more: changes show by the refresh interval", root, reason)
 		case files.Whole:
 			s.logger.Once(zapcore.DebugLevel, kind, "files are watched: a change shows within seconds", root)
 		}
@@ -254,7 +263,8 @@ func (s *site) logWatched() {
 // sayUnwatched says once that there are more roots than are watched.
 func (a *App) sayUnwatched() {
 	a.unwatched.Do(func() {
-		a.logger.Info("there are more roots than can be watched: in the others, changes show by the refresh interval", zap.String("reason", files.ReasonFull))
+		a.logger.Info("there are more roots than can be watched: in the others, changes show by the refresh interval",
+			zap.String("reason", files.ReasonFull))
 	})
 }
 
