@@ -109,7 +109,8 @@ func (s *site) wantsAnnouncements() bool {
 }
 
 // whyUnannounced is of a site that is private.
-const whyUnannounced = "visitors need a client certificate, by 'client_auth' of the site's TLS policy: if a proxy in front of Caddy has one, set 'trusted_proxies'"
+const whyUnannounced = "visitors need a client certificate, by 'client_auth' of the site's TLS policy: " +
+	"if a proxy in front of Caddy has one, set 'trusted_proxies'"
 
 // announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded. Without what
 // is stored the site would get another key. In a fleet, it is loaded again once another node has stored it, and makes is
@@ -126,7 +127,8 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 	err := s.loadQueue(ctx)
 	isNone := errors.Is(err, fs.ErrNotExist) // or the storage has lost it
 	fails := err != nil && (!isNone || !makes)
-	s.logger.While(fails && makes && s.ctx.Err() == nil, zap.WarnLevel, "loading announcements", "announcements wait: they cannot be loaded", zap.Error(err))
+	isTold := fails && makes && s.ctx.Err() == nil
+	s.logger.While(isTold, zap.WarnLevel, "loading announcements", "announcements wait: they cannot be loaded", zap.Error(err))
 	if fails {
 		return nil
 	}
@@ -151,7 +153,8 @@ func (s *site) loadQueue(ctx context.Context) error {
 	})
 	if err == nil && damage != nil {
 		aside, err := s.state.queued.SetAside(ctx, stored)
-		s.logger.Warn("the stored announcements are damaged: they are set aside", zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
+		s.logger.Warn("the stored announcements are damaged: they are set aside",
+			zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
 	}
 	return err
 }
@@ -191,8 +194,9 @@ func (s *site) runAnnouncements() {
 	if !s.announces() {
 		return
 	}
+	// Search engines fetch the key file at once, which they can only once the server listens.
 	select {
-	case <-s.app.serving: // search engines can get the key file
+	case <-s.app.serving:
 	case <-s.ctx.Done():
 	}
 	isAlone := s.state.fleet == nil
@@ -299,7 +303,8 @@ func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Statu
 	problem := fmt.Sprint("announce ", t.Kind, t.URL)
 	protocol := zap.String("protocol", string(t.Kind))
 	target := zap.String("target", t.URL)
-	s.logger.OnceIf(t.Reason != "", zap.WarnLevel, problem, "changes were not announced", protocol, target, zap.String("reason", t.Reason))
+	s.logger.OnceIf(t.Reason != "", zap.WarnLevel, problem, "changes were not announced",
+		protocol, target, zap.String("reason", t.Reason))
 	result := "failed"
 	switch {
 	case t.Reason == "":
@@ -333,8 +338,9 @@ func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh)
 	if out.News != nil {
 		u.News = out.News.Paths
 	}
+	// Where records were lost, pages that are fetched again seem to be new, and were listed before.
 	if !before.history.Lost.IsZero() || r.crawled.Lost {
-		u.Changes.Added = indexing.List[indexing.Change]{} // what is fetched again was listed before
+		u.Changes.Added = indexing.List[indexing.Change]{}
 	}
 	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
 		old := served.Find(webpage.Feed)
@@ -351,8 +357,9 @@ func (s *site) queueChanges(ctx context.Context, u announce.Update) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	// Another node that still sends may store its queue in between, which has not these changes: they are queued again in that.
 	err := fleet.ErrLost
-	for i := 0; i < 3 && errors.Is(err, fleet.ErrLost); i++ { // another node may just store what it has sent
+	for i := 0; i < 3 && errors.Is(err, fleet.ErrLost); i++ {
 		s.pollQueue(ctx)
 		q := s.announcements(ctx, true)
 		if q == nil {
@@ -361,7 +368,8 @@ func (s *site) queueChanges(ctx context.Context, u announce.Update) {
 		q.Update(u)
 		err = s.saveQueue(ctx, q, q)
 	}
-	s.logger.While(err != nil, zap.WarnLevel, "storing announcements", "cannot store announcements: nothing is announced", zap.Error(err))
+	s.logger.While(err != nil, zap.WarnLevel, "storing announcements",
+		"cannot store announcements: nothing is announced", zap.Error(err))
 }
 
 // pollQueue loads the announcements that another process has stored.
@@ -385,10 +393,12 @@ func keyOf(path string) string {
 
 // serveKey serves the key file of IndexNow if the request is for that of the site; false: it is not.
 func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix string) bool {
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 	id, err := h.idOf(r, prefix)
-	if err != nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if err != nil || !isRead {
 		return false
 	}
+	// Any path may look like a key: it makes no site.
 	s := h.app.lookup(id)
 	if s == nil || s.main.Load() != nil || !s.announces() {
 		return false

@@ -88,7 +88,7 @@ func (st *siteStatus) attention(mayBeMadeUp bool) attention {
 	switch {
 	case st.hasUnread():
 		return sourceUnread
-	case st.Storage != nil && st.Storage.Error != "":
+	case st.hasStorageError():
 		return storageFails
 	case st.isUnannounced():
 		return unannounced
@@ -106,6 +106,9 @@ func (st *siteStatus) attention(mayBeMadeUp bool) attention {
 func (st *siteStatus) hasUnread() bool {
 	return slices.ContainsFunc(st.LastRefresh.Sources, func(source report.Source) bool { return source.Error != "" })
 }
+
+// hasStorageError reports whether a call of the shared storage failed, and none has succeeded since.
+func (st *siteStatus) hasStorageError() bool { return st.Storage != nil && st.Storage.Error != "" }
 
 // isUnannounced reports whether changes are not announced although the configuration says so, or were not accepted.
 func (st *siteStatus) isUnannounced() bool {

@@ -37,7 +37,8 @@ func addSitemapCommands(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		if args[0] == "help" { // which cobra gives to the root command alone
+		// cobra gives help to the root command alone.
+		if args[0] == "help" {
 			about, rest, err := cmd.Find(args[1:])
 			if err == nil && len(rest) == 0 {
 				return about.Help()
@@ -62,7 +63,8 @@ func exit(cmd *cobra.Command, status int, err error) error {
 		cmd.PrintErrln("Error:", terminal.Clean(err.Error()))
 	}
 	cmd.SilenceErrors = true
-	if status == exitErrors { // with which Caddy exits for any error that names no other
+	// Caddy exits with this status for any error that names no other.
+	if status == exitErrors {
 		return cmp.Or(err, errors.New("errors were found"))
 	}
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return status, nil })(cmd, nil)

@@ -244,7 +244,8 @@ func adminError(err error) error {
 	if isObject && json.Unmarshal([]byte("{"+body), &refused) == nil && refused.Error != "" {
 		return errors.New(refused.Error)
 	}
-	if strings.HasSuffix(text, "HTTP 404: 404 page not found") { // as net/http responds where there is no such route
+	// net/http responds so where there is no such route.
+	if strings.HasSuffix(text, "HTTP 404: 404 page not found") {
 		return errors.New("this Caddy has no sitemap module (HTTP 404): " +
 			"run one that was built with it, or name another --address")
 	}

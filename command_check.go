@@ -111,7 +111,8 @@ func check(cmd *cobra.Command, o lint.Options, asJSON, quiet bool, args []string
 			write(lineOf(found), found)
 		}
 	}
-	debug.SetGCPercent(150) // encoding/xml leaves much to collect
+	// encoding/xml leaves much to collect.
+	debug.SetGCPercent(150)
 	s := lint.Check(cmd.Context(), o, args...)
 	switch {
 	case quiet:
