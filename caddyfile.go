@@ -56,7 +56,8 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	line := *d
 	err := unmarshal(d, option.Option{Name: "sitemap", Block: h.options}, func() error {
-		if strings.Contains(h.BaseURL, "{") { // what it stands for is known once Caddy loads it
+		// What a placeholder stands for is known once Caddy loads the configuration.
+		if strings.Contains(h.BaseURL, "{") {
 			return h.compile("")
 		}
 		return h.compile(h.BaseURL)

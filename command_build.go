@@ -215,7 +215,8 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 		return nil, err
 	}
 	a := app.(*App)
-	cores := runtime.GOMAXPROCS(0) // all of them: no visitors wait
+	// A build has no visitors who need the other half of the cores.
+	cores := runtime.GOMAXPROCS(0)
 	a.slots = wait.NewSlots(cores)
 	a.compute = wait.NewSlots(cores)
 	a.building = &b.progress

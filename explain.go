@@ -49,14 +49,14 @@ type explanation struct {
 	AlternatesLeftOut []alternateLeftOut `json:"alternates_left_out,omitempty"` // that the page names in rel=alternate
 
 	// What is known of it.
-	NamedBy []string  `json:"named_by,omitempty"`     // sources
+	NamedBy []string  `json:"named_by,omitempty"`     // the sources that name it
 	Linked  time.Time `json:"linked_at,omitzero"`     // when a page that links to it was last fetched
 	Visited time.Time `json:"visited_at,omitzero"`    // when a visitor last had it
-	Fetched time.Time `json:"fetched_at,omitzero"`    // last,
-	Status  int       `json:"status,omitempty"`       // with this status,
-	Failing time.Time `json:"failing_since,omitzero"` // since when that fails,
-	Due     time.Time `json:"due_at,omitzero"`        // and when it is fetched again,
-	DueBy   string    `json:"due_by,omitempty"`       // by what
+	Fetched time.Time `json:"fetched_at,omitzero"`    // when it was last fetched
+	Status  int       `json:"status,omitempty"`       // of the response to the last fetch
+	Failing time.Time `json:"failing_since,omitzero"` // since when fetches fail
+	Due     time.Time `json:"due_at,omitzero"`        // when it is fetched again
+	DueBy   string    `json:"due_by,omitempty"`       // by what it is due then
 	FoundAt string    `json:"found_at,omitempty"`     // the URL of the page whose link named it first
 
 	// ReadAgain is when that page is read again, or those that would most likely link to a page that nothing names.
@@ -80,7 +80,8 @@ func (a *App) covering(rawURL string) (of *site, path string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	for _, s := range sites { // one below a prefix comes after that around it
+	// A site below a prefix comes after that around it.
+	for _, s := range sites {
 		s = cmp.Or(s.main.Load(), s)
 		if of == nil {
 			of = s

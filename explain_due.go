@@ -37,7 +37,8 @@ func (s *site) dueOf(rec *store.Record) (at time.Time, by string) {
 	if s.isProbed(rec) && at.After(next) {
 		return next, dueByRefresh
 	}
-	if at.Before(next) { // it was due before, or is at once
+	// What is due at once, or has been for a while, is fetched by the next refresh.
+	if at.Before(next) {
 		at = next
 	}
 	return at, rec.Cause.String()

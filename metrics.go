@@ -122,15 +122,17 @@ func (s *site) measure(st *siteStatus, add func(value float64, nameAndLabels ...
 		add(1, "sites", st.NamedBy, string(outcome.Alias))
 		return
 	}
+	// Visitors can name any number of hosts: together, these have one label.
 	_, site, _ := strings.Cut(st.Site, "://")
 	if s.onDemand {
-		site = st.NamedBy // there may be any number of them
+		site = st.NamedBy
 	}
 	rep := cmp.Or(st.LastRefresh, new(report.Report))
 	add(1, "sites", st.NamedBy, string(rep.Result))
 	add(float64(st.Pages), "pages", site)
 	add(float64(st.Shards), "shards", site)
-	for _, section := range st.Sections { // which the configuration names
+	// The names of sections are the configuration's, so that there are few labels.
+	for _, section := range st.Sections {
 		add(float64(section.Pages), "section_pages", site, section.Name)
 	}
 	add(float64(st.Bytes), "documents_bytes", site)
@@ -147,7 +149,8 @@ func (s *site) measure(st *siteStatus, add func(value float64, nameAndLabels ...
 	for _, t := range st.Announced {
 		add(float64(t.Waiting), "waiting_urls", site, string(t.Kind))
 	}
-	for reason, n := range rep.LeftOut { // of guest modules, it may be any bytes
+	// The reasons of guest modules may be any bytes, and labels are UTF-8.
+	for reason, n := range rep.LeftOut {
 		add(float64(n), "left_out_pages", site, strings.ToValidUTF8(reason, "\uFFFD"))
 	}
 }

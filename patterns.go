@@ -91,7 +91,8 @@ func newPatternUse(setting string, patterns pathPatterns) *patternUse {
 func (u *patternUse) note(path string, isMatch bool) {
 	for i := range u.patterns {
 		p := &u.patterns[i]
-		if p.matched.Load() { // nothing more is to be learned
+		// Nothing more is to be learned of it. This is called for each page.
+		if p.matched.Load() {
 			continue
 		}
 		isBelow := p.folder != "" && len(path) > len(p.folder) && strings.EqualFold(path[:len(p.folder)], p.folder)

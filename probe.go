@@ -547,8 +547,9 @@ func (s mounts) served(r *http.Request, prefix string, repl *caddy.Replacer) map
 			}
 			server.root = repl.ReplaceAll(server.root, "")
 			server.fs = repl.ReplaceAll(server.FileSystem, "")
+			// Of another file system, no root is all of it; of the operating system's, it is the working directory.
 			if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
-				server.root = "." // of that file system, not the working directory
+				server.root = "."
 			}
 			byRoot[server.root] = append(byRoot[server.root], server)
 		}
@@ -626,12 +627,14 @@ func (s *site) logRobots(robots *robotsRules, crawlOff bool) {
 // logEmpty logs that the site has no sitemap, and why.
 func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeResult) {
 	cause := r.Cause()
+	// Pages are yet to be fetched.
 	isEarly := last.Reason == "" && last.Pending > 0
 	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return warning != ownElsewhere })
 	// The failure of a source, or its warning, says it already.
 	isLogged := last.Reason == "" && cause == nil && (isWarned || len(r.Merged.Failed) > 0)
+	// A login is most often intended, and visitors can make up any number of hosts.
 	level := zap.WarnLevel
-	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent { // a visitor's word, or intended
+	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent {
 		level = zap.InfoLevel
 	}
 	message := cmp.Or(last.Reason, "no page to list, so there is no sitemap")

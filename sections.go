@@ -127,7 +127,8 @@ func comparedPath(path string) string {
 		path = page.Unescape(path)
 	}
 	isCleaned := strings.Contains(path, "//") || strings.Contains(path, "/.") || strings.Contains(path, "./")
-	if isCleaned || strings.Contains(path, `\`) { // which is a slash on Windows
+	isOdd := strings.Contains(path, `\`) // a slash on Windows
+	if isCleaned || isOdd {
 		return ""
 	}
 	return strings.ToLower(path)

@@ -45,15 +45,15 @@ const (
 type ownSet struct {
 	documents map[string]*ownDocument // by URL
 	pages     int                     // of all documents
-	foreign   int                     // URLs in them that name another origin
+	foreign   int                     // URLs in all documents that name another origin
 	origin    string                  // one such origin
 	unread    int                     // documents for which there was no time yet
-	proxied   bool                    // an upstream responded to a request for one
+	proxied   bool                    // an upstream responded to a request for a document
 
-	isElsewhere bool // some are no files of the sources
+	isElsewhere bool // some documents are no files of the sources
 
 	named   []string // URLs of the Sitemap lines of robots.txt, when it was fetched last
-	isNamed bool     // it was
+	isNamed bool     // robots.txt was fetched
 
 	// isFirst says that nothing was known of the site when the first document was read, and that there was no time yet
 	// to read all. Then no page is missing while documents are unread.
@@ -63,21 +63,21 @@ type ownSet struct {
 // ownDocument is one document of a site's own sitemap. It never changes.
 type ownDocument struct {
 	pages    []page.Page
-	children []string // URLs of the documents that it names, or to which it redirects
-	redirect bool     // it does
-	foreign  int      // as in ownSet
-	origin   string
+	children []string // URLs of the documents that it names, or of the one to which it redirects
+	redirect bool     // it redirects
+	foreign  int      // URLs in it that name another origin
+	origin   string   // one such origin
 
-	isRead    bool          // at least once, or there is none
-	isMissing bool          // there is none
+	isRead    bool          // the document was read at least once, or there is none
+	isMissing bool          // there is no such document
 	err       error         // of the last look; what it said before stays
-	at        time.Time     // of that look
-	wait      time.Duration // until the next one
-	full      time.Time     // when it was read last: there was a response with a body
-	changed   time.Time     // when that had another content than before, or the first; zero: there never was any
+	at        time.Time     // when the document was last looked at
+	wait      time.Duration // how long it is left alone after that
+	full      time.Time     // when it was last read: there was a response with a body
+	changed   time.Time     // when a body last had another content than the one before, or was the first; zero: there was none
 	proxied   bool          // an upstream responded
-	etag      string        // validators of the response
-	modified  string
+	etag      string        // validator of the response
+	modified  string        // validator of the response: its Last-Modified
 }
 
 // ownLink is a document to be looked at.
@@ -356,8 +356,9 @@ func (r *Refresh) lookAtOwn(
 		return doc
 	}
 	kept := *before
+	// A new document that is cut off says what came before the error.
 	if !before.isRead && doc != nil {
-		kept.pages = doc.pages // what came before the error
+		kept.pages = doc.pages
 	}
 	kept.at = r.Now
 	kept.err = err

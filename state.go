@@ -115,11 +115,13 @@ type statePlace struct {
 func (a *App) placeOf(i *identity, isShared bool) (at statePlace) {
 	_, authority, _ := strings.Cut(i.origin, "://")
 	at.host = strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(authority)
-	if !i.onDemand { // nothing is stored of sites that only visitors named
+	// Nothing is on disk of sites that only visitors named.
+	if !i.onDemand {
 		at.folder = a.folder
 	}
+	// Nodes with other settings, or in other storages, share nothing.
 	settings := ""
-	if isShared { // nodes with other settings or storages share nothing
+	if isShared {
 		settings = fmt.Sprint(" ", i.digest(), a.sharing.key())
 	}
 	for number := 0; at.key == "" || a.keys[at.key]; number++ {

@@ -173,7 +173,8 @@ func (s *site) hasUpstream(out *report.Refresh) bool {
 	if hasAsked {
 		return true
 	}
-	if out.Crawled.Generation == nil { // with crawl off
+	// With crawl off, no page is requested.
+	if out.Crawled.Generation == nil {
 		return false
 	}
 	return store.Sum(out.Crawled.Generation.Chunks()).Upstream > 0
