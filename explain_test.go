@@ -119,3 +119,15 @@ func TestExplainNoLastMod(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainFormerVisits: visits that a configuration before has counted say nothing where no source counts visits.
+func TestExplainFormerVisits(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	b.refresh(s)
+	s.state.visited.Add("/visited", b.app.now().Unix(), 10)
+	x, err := s.explain(t.Context(), "/visited")
+	if err != nil || x.Reason != reasonUnnamed || x.Visited.IsZero() {
+		t.Errorf("got %+v, %v, want %q", x, err, reasonUnnamed)
+	}
+}
