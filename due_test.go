@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"testing"
@@ -74,6 +75,7 @@ func TestDue(t *testing.T) {
 		{"a host that may be made up", time.Second, prospects{absences: 1}, time.Minute},
 		{"one that was asked for twice", time.Second, prospects{absences: 2, probes: time.Hour}, 2 * time.Minute},
 		{"one that is asked for again and again", time.Second, prospects{absences: 1000}, maxAbsence},
+		{"one of a site that is rarely refreshed", time.Second, prospects{absences: 1000, interval: 30 * time.Hour}, 30 * time.Hour},
 		{"many sites share a rate, and the interval is given", time.Second, prospects{serves: true, isGiven: true, probes: time.Hour}, time.Minute},
 
 		{"the next refresh begins to watch", time.Second, prospects{serves: true, changes: areToldNext}, time.Second + soon},
@@ -148,7 +150,7 @@ func TestDue(t *testing.T) {
 	} {
 		test.p.now = at(test.now)
 		test.p.begun = begun
-		test.p.interval = time.Minute
+		test.p.interval = cmp.Or(test.p.interval, time.Minute)
 		got := due(test.p).Sub(begun)
 		if got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)

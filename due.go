@@ -1,0 +1,286 @@
+package sitemap
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+)
+
+// When a site is next due.
+const (
+	soon         = 200 * time.Millisecond // while pages are left to be fetched
+	retryEmpty   = 5 * time.Second        // while the site has nothing to serve
+	retryRefetch = time.Minute            // after a refresh that failed although an operator wants pages fetched
+	maxAbsence   = time.Hour              // at most, for a host that visitors named, and that has no front page
+	shareOfTime  = 20                     // gathering, selecting and building take a twentieth of the time at most
+)
+
+// prospects are what determines when a site is next due.
+type prospects struct {
+	now     time.Time
+	noticed bool      // something cannot wait, such as that the site is no alias any more
+	planned time.Time // when the configuration before, from which this one goes on, had the site due; zero: there is no plan
+
+	// The last refresh.
+	begun  time.Time     // when it began
+	cost   time.Duration // what gathering, selecting and building took
+	failed bool          // it has failed
+	serves bool          // the site has something to serve after it
+	closed bool          // no page may be fetched, as robots.txt cannot be
+
+	// The pace.
+	interval time.Duration // between refreshes: the setting 'refresh', or its default
+	isGiven  bool          // an operator has set the interval, which is obeyed whatever refreshes cost
+	probes   time.Duration // the shortest interval at which probes take no more than their share of the rate: see probesTake
+	absences int           // refreshes, in a row, that found no front page of a host that visitors named
+
+	// What is left to be done. Zero times: nothing is.
+	isLeft     bool      // pages that were due have not been fetched
+	next       time.Time // when a page is due that cannot wait for the interval, or what is left can be fetched; past: not known
+	datesDue   time.Time // when dates can be decided that wait for the end of a deployment
+	newsDue    time.Time // when an article becomes news, or is none any more
+	listLeft   bool      // a document of the site's own sitemaps has not been read
+	nextList   time.Time // when that document may be fetched
+	hasRefetch bool      // an operator wants pages fetched again, and no crawl has begun with them
+
+	// The other processes that refresh the site.
+	shared     bool      // there are some
+	sharedDue  time.Time // when this process is to refresh the site, by what all of them do
+	isFollowed bool      // the last refresh was left to another process
+
+	// Changes of files.
+	changes   awareness // how the site learns of them
+	isChanged bool      // a change was told since the last refresh began
+}
+
+// awareness is how a site learns of changes of its files.
+type awareness uint8
+
+const (
+	areFound    awareness = iota // refreshes look for them
+	areToldNext                  // so does the next one, which has those after it told: once, it comes soon
+	areTold                      // all of them are told: refreshes need not look for any
+)
+
+// never is a pause after nothing that would end.
+const never = time.Duration(math.MaxInt64)
+
+// due returns when a site is next due: an interval after the last refresh began, or sooner where there is work.
+func due(p prospects) time.Time {
+	switch {
+	case p.noticed:
+		return p.now
+	case p.shared && !p.failed:
+		// A process that has failed plans as if it were alone: it may be the only one that can refresh the site.
+		return dueInFleet(p)
+	case !p.planned.IsZero():
+		return dueAsPlanned(p)
+	}
+	interval := p.nextInterval()
+	pause := p.begun.Add(interval).Sub(p.now)
+	// The pause is longer than the interval where the clock was set back during the refresh.
+	pause = min(pause, interval)
+	pause = min(pause, p.untilPages(), p.untilDates(), p.untilFiles(), p.untilList())
+	if p.hasRefetch {
+		pause = min(pause, retryRefetch)
+	}
+	return p.now.Add(max(pause, 0))
+}
+
+// dueInFleet returns when a process refreshes a site that others refresh, too.
+func dueInFleet(p prospects) time.Time {
+	retry := p.now.Add(retryEmpty)
+	// No other process knows which pages the operator wants.
+	if p.hasRefetch {
+		return retry
+	}
+	// It need not look again at once: the polls notice what the other process commits.
+	if p.isFollowed && p.sharedDue.Before(retry) {
+		return retry
+	}
+	return p.sharedDue
+}
+
+// dueAsPlanned returns when a site is due that goes on from the configuration before.
+func dueAsPlanned(p prospects) time.Time {
+	// The configuration before has planned without the change, which would show an interval later.
+	if p.isChanged {
+		return p.now
+	}
+	// The interval may be another one now, or the clock was set back.
+	return p.now.Add(min(p.planned.Sub(p.now), p.interval))
+}
+
+// nextInterval is how long after the last refresh a site is due in which nothing happens.
+func (p *prospects) nextInterval() time.Duration {
+	if p.absences > 0 {
+		return p.absentInterval()
+	}
+	if p.isGiven {
+		return p.interval
+	}
+	interval := max(p.interval, shareOfTime*p.cost, p.probes)
+	if p.changes == areTold {
+		interval = max(interval, restFor)
+	}
+	return interval
+}
+
+// absentInterval is how long a host without a front page is left alone. It may be made up, so the pause doubles each time;
+// what refreshes cost does not count, as they do next to nothing.
+func (p *prospects) absentInterval() time.Duration {
+	most := max(p.interval, maxAbsence)
+	interval := p.interval
+	for i := 1; i < p.absences && interval < most; i++ {
+		interval *= 2
+	}
+	return min(interval, most)
+}
+
+// spared is the pause after which the last refresh has taken no more than its share of the time.
+func (p *prospects) spared() time.Duration {
+	return min(p.begun.Add(shareOfTime*p.cost).Sub(p.now), shareOfTime*p.cost)
+}
+
+// untilPages is the pause until pages can be fetched that are due, or the site is tried again.
+func (p *prospects) untilPages() time.Duration {
+	next := p.next.Sub(p.now)
+	// An application that starts with the server takes a few seconds longer, and nothing is served until then.
+	if !p.serves && (p.failed || p.closed) {
+		return retryEmpty
+	}
+	// A refresh that failed has not found out what is left.
+	if p.failed {
+		return never
+	}
+	if p.isLeft {
+		return max(soon, next)
+	}
+	if next > 0 {
+		// Yet not so soon that refreshing takes more than its share of the time.
+		return max(next, p.spared())
+	}
+	return never
+}
+
+// untilDates is the pause until a date can be decided, or an article becomes news or is none any more.
+func (p *prospects) untilDates() time.Duration {
+	pause := never
+	for _, at := range []time.Time{p.datesDue, p.newsDue} {
+		if !p.failed && !at.IsZero() {
+			pause = min(pause, max(at.Sub(p.now), soon, p.spared()))
+		}
+	}
+	return pause
+}
+
+// untilFiles is the pause until changes of files are looked for that were told, or may have been missed.
+func (p *prospects) untilFiles() time.Duration {
+	pause := never
+	if p.isChanged {
+		// Where files are written all the time, each refresh probes, too: its requests keep to their share of the rate.
+		probed := min(p.begun.Add(p.probes).Sub(p.now), p.probes)
+		pause = max(p.spared(), probed)
+	}
+	// Until the second scan, which begins to watch, nothing tells of what is saved in the first minute of a site.
+	if !p.failed && p.changes == areToldNext {
+		pause = min(pause, max(soon, p.cost))
+	}
+	return pause
+}
+
+// untilList is the pause until the next document of the site's own sitemaps can be read.
+func (p *prospects) untilList() time.Duration {
+	if p.failed || !p.listLeft {
+		return never
+	}
+	return max(soon, p.nextList.Sub(p.now))
+}
+
+// plan plans the next refresh of the site, and returns when it is due. Nothing else does, save who requests one at once.
+func (s *site) plan(p prospects) time.Time {
+	at := due(p)
+	s.schedule.At(at)
+	return at
+}
+
+// prospects are those after a refresh that began at begun, or after a part of it.
+func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
+	probed := s.probed.Load()
+	p := prospects{
+		now:      s.app.now(),
+		begun:    begun,
+		interval: s.handler.settings.interval,
+		isGiven:  s.handler.RefreshInterval != 0,
+		cost:     out.Cost,
+		probes:   s.probesTake(probed),
+		failed:   out.Result == outcome.Failed,
+		serves:   s.published().snapshot != nil,
+		closed:   probed != nil && probed.robots.closed,
+		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
+		next:     time.Unix(out.Crawled.Next, 0),
+		datesDue: out.DatesDue,
+		newsDue:  out.NewsSpan.Until,
+		changes:  s.awareness(out),
+		absences: s.absences,
+	}
+	p.isChanged = s.isChanged(begun)
+	// What an operator wants fetched stays with the site until a crawl has begun with it, which these results had none of.
+	hadNoCrawl := out.Result == outcome.Failed || out.Result == outcome.Followed || out.Result == outcome.Later
+	p.hasRefetch = hadNoCrawl && s.state.refetch.Load() != nil
+	if own := s.own.Load(); own != nil && own.unread > 0 {
+		p.listLeft = true
+		p.nextList = s.handler.limiter.Next()
+	}
+	return p
+}
+
+// probesTake returns the shortest interval at which the probes of all sites of the handler, each a request for a front page,
+// take a twentieth of the rate of upstreams. The front pages of a hundred sites may be those of one application. Sites of a
+// rank below the site's do not count: visitors can make up any number of hosts.
+func (s *site) probesTake(probed *probeResult) time.Duration {
+	if probed == nil || !probed.proxied {
+		return 0
+	}
+	perProbe := time.Duration(shareOfTime * float64(time.Second) / s.handler.limiter.Rate())
+	return perProbe * time.Duration(s.handler.probedSites(s.rank()))
+}
+
+// conclude plans the next refresh after one that has ended.
+func (s *site) conclude(out *report.Refresh, begun time.Time) {
+	// What is told meanwhile is known either here or to who plans next.
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	p := s.prospects(out, begun)
+	s.prospected = &p
+	s.resting.Store(p.changes == areTold && !p.isGiven)
+	s.addShared(&p, out.Result)
+	at := s.plan(p)
+	if out.IsSettled() && !s.app.isSuperseded() {
+		// The next configuration goes on from here, unless it looks at the site otherwise.
+		next := nextRefresh{at, s.fetcher.digest()}
+		s.amend(func(served *publication) { served.next = next })
+	}
+}
+
+// addShared adds what the processes that share the site plan, after a refresh with a result.
+func (s *site) addShared(p *prospects, result outcome.Result) {
+	member := s.state.fleet
+	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
+	isCommitted := result != outcome.Alias && result != outcome.Superseded
+	if member == nil || !isCommitted {
+		return
+	}
+	isLeft := result == outcome.Followed || result == outcome.Later
+	// A process that waits for the storage, with nothing to serve, begins when that is read or its patience is over.
+	isJoining := isLeft && !p.serves
+	// Until something is committed, each process plans as if it were alone.
+	if member.IsEmpty() && !isJoining {
+		return
+	}
+	p.shared = true
+	p.sharedDue = member.DueFor(s.standing())
+	p.isFollowed = isLeft
+}
