@@ -422,37 +422,6 @@ func TestStopKeepsRecords(t *testing.T) {
 	})
 }
 
-// TestRestart: a process serves at once what the one before has published by the same settings, and knows its history.
-func TestRestart(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		defer latest.Store(latest.Load())
-		w := newStepper(t)
-		b, s := w.configure(numbered(8))
-		s.run()
-		before := *s.published()
-		w.stop(b)
-		for _, isSame := range []bool{true, false} {
-			w.site = nil
-			w.least = 0
-			b, s = w.configure(numbered(8))
-			if !isSame {
-				b.handler.settings.digest++
-			}
-			restore(t, s)
-			got := s.published()
-			isServed := got.snapshot != nil && got.snapshot == got.names && got.generation != nil && got.selectedBy == before.selectedBy
-			isNone := got.snapshot == nil && got.names != nil && got.generation == nil // old names still work
-			if isSame && !isServed || !isSame && !isNone || wait.IsDone(s.ready) != isSame {
-				t.Errorf("same settings %t: got %+v", isSame, got)
-			}
-			if !got.history.Confirmed.Equal(before.history.Confirmed) || got.report.Pages != 8 || got.probed == nil {
-				t.Errorf("same settings %t: got %+v, %+v", isSame, got.history, got.report)
-			}
-			w.stop(b)
-		}
-	})
-}
-
 // TestFirstRefreshAtOnce: nothing is served, so the first refresh does not wait until all apps have started.
 func TestFirstRefreshAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
@@ -483,25 +452,6 @@ func TestStopWithoutTurn(t *testing.T) {
 	})
 }
 
-// TestRequestEndsCrawl: a refresh that is requested begins soon, although another one has pages left.
-func TestRequestEndsCrawl(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.lists(numbered(40)...)
-		fast := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			time.Sleep(time.Second)
-			return fast(w, r)
-		}
-		s := b.site("named.example")
-		time.AfterFunc(5*time.Second, func() { s.schedule.Request(time.Now()) })
-		begun := time.Now()
-		out := s.refresh(t.Context(), false)
-		if took := time.Since(begun); took > 20*time.Second || out.Crawled.Done || pagesOf(s.published().snapshot) == 0 {
-			t.Errorf("it takes %s: %+v", took, out)
-		}
-	})
-}
-
 // TestSlowGathering: a refresh goes on until all sources are read, however long that takes.
 func TestSlowGathering(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
@@ -521,26 +471,6 @@ func TestSlowGathering(t *testing.T) {
 		if !out.Crawled.Gathered || pagesOf(s.published().snapshot) != 5 {
 			t.Errorf("%d pages: %+v", pagesOf(s.published().snapshot), out)
 		}
-	})
-}
-
-// TestReadyInParts: a request for the first sitemap gets what is known, while the refresh goes on.
-func TestReadyInParts(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.lists(numbered(20)...)
-		fast := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			time.Sleep(500 * time.Millisecond)
-			return fast(w, r)
-		}
-		s := b.site("named.example")
-		b.app.group.Go(s.run)
-		begun := time.Now()
-		got, err := s.snapshot(t.Context())
-		if err != nil || pagesOf(got) == 0 || time.Since(begun) > 5*time.Second {
-			t.Errorf("got %d pages after %s, %v", pagesOf(got), time.Since(begun), err)
-		}
-		b.app.group.Wait()
 	})
 }
 

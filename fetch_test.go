@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/goleak"
 
@@ -75,7 +74,7 @@ func TestFetch(t *testing.T) {
 		}, want{status: 204}},
 		"a body": {sending("hello", false), want{status: 200, body: "hello"}},
 		"an upstream": {func(w http.ResponseWriter, r *http.Request) error {
-			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+			upstream(r)
 			return nil
 		}, want{status: 200, proxied: true}},
 		"statuses": {func(w http.ResponseWriter, _ *http.Request) error {

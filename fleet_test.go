@@ -66,7 +66,7 @@ func TestFleet(t *testing.T) {
 	if got := second.published().snapshot; !first.published().snapshot.Equal(got) || second.state.fleet.Status().Writer != first.state.fleet.ID {
 		t.Fatalf("the other node has %d pages", pagesOf(got))
 	}
-	if !wasReady(second) || second.published().report.Result != first.published().report.Result {
+	if !wait.IsDone(second.ready) || second.published().report.Result != first.published().report.Result {
 		t.Error("it is not ready")
 	}
 	b1.lists("/a", "/b", "/c")
@@ -90,15 +90,6 @@ func TestFleet(t *testing.T) {
 	}
 	if st := second.status().Storage; st == nil || st.Generation != 3 || st.Error != "" || st.Errors != 0 {
 		t.Errorf("got %+v", st)
-	}
-}
-
-func wasReady(s *site) bool {
-	select {
-	case <-s.ready:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -784,45 +775,36 @@ func TestFleetAlias(t *testing.T) {
 	})
 }
 
-// hangs is a storage that does not respond before it is free.
-type hangs struct {
-	fleet.Shared
-	free chan struct{}
-}
-
-func (h hangs) Load(ctx context.Context, key string) ([]byte, error) {
-	<-h.free
-	return h.Shared.Load(ctx, key)
-}
-
 // TestFleetLookUp: a request waits only for a document that another node may have committed, and learns whether the storage
 // has said that there is none.
 func TestFleetLookUp(t *testing.T) {
+	fails := func(fleet.Shared, *atomic.Bool) fleet.Shared { return failing{} }
 	for name, test := range map[string]struct {
 		suffix  string
 		isAlias bool
-		storage func(good fleet.Shared, free chan struct{}) fleet.Shared // nil: it works
+		storage func(good fleet.Shared, hangs *atomic.Bool) fleet.Shared // nil: it works
 		want    time.Duration
 		err     error
 	}{
 		"unknown shard":              {suffix: "-0123456789ab", want: lookUpPatience},
-		"the storage fails":          {"-0123456789ab", false, func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }, lookUpPatience, errUnread},
-		"the storage hangs":          {"-0123456789ab", false, func(s fleet.Shared, free chan struct{}) fleet.Shared { return hangs{s, free} }, lookUpPatience, errUnread},
+		"the storage fails":          {"-0123456789ab", false, fails, lookUpPatience, errUnread},
+		"the storage hangs":          {"-0123456789ab", false, func(s fleet.Shared, hangs *atomic.Bool) fleet.Shared { return hanging{s, hangs} }, lookUpPatience, errUnread},
 		"a section without pages":    {suffix: "-blog", want: time.Second}, // until the next poll
-		"a section, and it fails":    {"-blog", false, func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }, lookUpPatience, errUnread},
+		"a section, and it fails":    {"-blog", false, fails, lookUpPatience, errUnread},
 		"unknown shard of a section": {suffix: "-blog-0123456789ab", want: lookUpPatience},
 		"of an alias":                {suffix: "-0123456789ab", isAlias: true},
 		"another name":               {suffix: ".atom"},
 		"the sitemap":                {suffix: ""},
-		"the sitemap, and it fails":  {storage: func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }},
-		"another name, and it fails": {suffix: ".atom", storage: func(fleet.Shared, chan struct{}) fleet.Shared { return failing{} }},
+		"the sitemap, and it fails":  {storage: fails},
+		"another name, and it fails": {suffix: ".atom", storage: fails},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, s := sharing(t, t.TempDir(), nil)
-				free := make(chan struct{})
+				hangs := new(atomic.Bool)
+				hangs.Store(true)
 				if test.storage != nil {
-					storage := test.storage(s.state.fleet.Storage(), free)
+					storage := test.storage(s.state.fleet.Storage(), hangs)
 					s.state.fleet.Configure(storage, 0)
 				}
 				if test.isAlias {
@@ -840,7 +822,7 @@ func TestFleetLookUp(t *testing.T) {
 					t.Errorf("got %v after %s, want %v after %s", err, took, test.err, test.want)
 				}
 				s.cancel()
-				close(free)
+				hangs.Store(false)
 				time.Sleep(time.Minute)
 			})
 		})

@@ -121,31 +121,6 @@ func TestNewsAge(t *testing.T) {
 	})
 }
 
-// TestNewsClock: wherever the clock jumps, the next refresh makes the news of then.
-func TestNewsClock(t *testing.T) {
-	b := newsBench(t, nil)
-	begun := b.clock
-	b.app.now = func() time.Time { return b.clock }
-	b.publishes(map[string]time.Time{"/a": begun.Add(-time.Hour), "/b": begun.Add(-47 * time.Hour)})
-	s := b.site("named.example")
-	for _, step := range []struct {
-		at     time.Duration // of the clock
-		want   string
-		result outcome.Result
-	}{
-		{0, "/a/b", outcome.Published}, {0, "/a/b", outcome.Unchanged},
-		{24 * time.Hour, "/a", outcome.Published}, {0, "/a/b", outcome.Published},
-		{years, "", outcome.Published}, {0, "/a/b", outcome.Published}, {time.Minute, "/a/b", outcome.Unchanged},
-		{-2 * time.Hour, "/b", outcome.Published}, {0, "/a/b", outcome.Published},
-	} {
-		b.clock = begun.Add(step.at)
-		out := s.refresh(t.Context(), false)
-		if got, _ := newsIn(t, s.published().snapshot); got != step.want || out.Result != step.result {
-			t.Errorf("at %s: got %s, %s, want %s, %s", step.at, got, out.Result, step.want, step.result)
-		}
-	}
-}
-
 // TestNewsRestored: after a restart, the news sitemap is served at once, and it is known when it changes.
 func TestNewsRestored(t *testing.T) {
 	b := newsBench(t, nil)

@@ -24,68 +24,38 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// TestConfirm: a suspicious change is held back until refreshes over ten minutes agree,
-// unless it is what the operator asked for.
+// TestConfirm: of few pages, or lost for several reasons, [TestDecide] says nothing.
 func TestConfirm(t *testing.T) {
 	const few, broken = "less than half of the pages would be left", "more than a fifth of the pages would go at once: server error"
-	half := confirmAfter / 2
-	type step struct {
-		after     time.Duration // since the step before
-		pages     int           // that the new snapshot has
-		regressed map[indexing.Status]int
-		asked     bool // for by somebody
-		settings  uint64
-		want      string
-	}
 	for name, test := range map[string]struct {
-		published int // pages; -1: nothing
-		steps     []step
+		published, selected int // pages
+		regressed           map[indexing.Status]int
+		want                string
 	}{
-		"half is left":            {10, []step{{pages: 5}}},
-		"less than half is left":  {10, []step{{pages: 4, want: few}, {after: confirmAfter - 1, pages: 4, want: few}, {after: 1, pages: 4}}},
-		"of an odd number":        {3, []step{{pages: 1, want: few}}},
-		"nothing is left":         {1, []step{{pages: 0, want: few}, {after: confirmAfter, pages: 0}}},
-		"the first publication":   {-1, []step{{pages: 1, regressed: map[indexing.Status]int{indexing.ServerError: 100}}}},
-		"asked for":               {10, []step{{pages: 1, asked: true}}},
-		"asked for meanwhile":     {10, []step{{pages: 1, want: few}, {after: time.Minute, pages: 1, asked: true}, {after: time.Minute, pages: 1, want: few}}},
-		"other settings":          {10, []step{{pages: 1, settings: 2}}},
-		"a fifth":                 {10, []step{{pages: 8, regressed: map[indexing.Status]int{indexing.ServerError: 2}}}},
-		"over a fifth":            {10, []step{{pages: 7, regressed: map[indexing.Status]int{indexing.ServerError: 3}, want: broken}, {after: confirmAfter, pages: 7, regressed: map[indexing.Status]int{indexing.ServerError: 3}}}},
-		"a fifth of each of many": {10, []step{{pages: 5, regressed: map[indexing.Status]int{indexing.ServerError: 2, indexing.NoIndex: 2, indexing.Duplicate: 1}}}},
-		"that no source names":    {10, []step{{pages: 5, regressed: map[indexing.Status]int{indexing.Absent: 5}}, {pages: 4, regressed: map[indexing.Status]int{indexing.Absent: 6}, want: few}}},
-		"all come back":           {10, []step{{pages: 4, want: few}, {after: half, pages: 10}, {after: half, pages: 4, want: few}, {after: half, pages: 4, want: few}, {after: half, pages: 4}}},
-		"for another reason":      {10, []step{{pages: 7, regressed: map[indexing.Status]int{indexing.ServerError: 3}, want: broken}, {after: half, pages: 3, want: few}, {after: half, pages: 3}}},
-		"two in a row":            {10, []step{{pages: 4, want: few}, {after: confirmAfter, pages: 4}, {after: time.Minute, pages: 3, want: few}}},
-		"the clock is set back":   {10, []step{{pages: 4, want: few}, {after: -time.Hour, pages: 4, want: few}, {after: confirmAfter, pages: 4}}},
+		"half of an even number":  {2, 1, nil, ""},
+		"half of an odd number":   {3, 1, nil, few},
+		"nothing is left":         {1, 0, nil, few},
+		"a fifth":                 {5, 4, map[indexing.Status]int{indexing.ServerError: 1}, ""},
+		"over a fifth":            {4, 3, map[indexing.Status]int{indexing.ServerError: 1}, broken},
+		"a fifth of each of many": {10, 5, map[indexing.Status]int{indexing.ServerError: 2, indexing.NoIndex: 2, indexing.Duplicate: 1}, ""},
 	} {
 		before := &publication{snapshot: listing(test.published), selectedBy: 1}
-		if test.published < 0 {
-			before.snapshot = nil
+		var sel selection
+		if test.selected > 0 {
+			sel.snapshot = listing(test.selected)
 		}
-		c := circumstances{gathered: true, now: time.Unix(1e9, 0)}
-		for i, step := range test.steps {
-			c.now = c.now.Add(step.after)
-			c.demanded = step.asked
-			c.selectedBy = max(step.settings, 1)
-			sel := selection{snapshot: listing(step.pages)}
-			if step.pages == 0 {
-				sel.snapshot = nil
-			}
-			sel.result.Generation = new(store.Generation)
-			sel.result.Before = test.published
-			for status, n := range step.regressed {
-				sel.result.Regressed[status] = n
-			}
-			got := decide(before, sel, c)
-			if got.reason != step.want || got.since.IsZero() != (got.reason == "") || (got.verdict == hold) != (got.reason != "") {
-				t.Errorf("%s, step %d: got %+v, want %q", name, i, got, step.want)
-			}
-			before.history.Since = got.since
+		sel.result.Generation = new(store.Generation)
+		sel.result.Before = test.published
+		for status, n := range test.regressed {
+			sel.result.Regressed[status] = n
+		}
+		got := decide(before, sel, circumstances{gathered: true, now: batch, selectedBy: 1})
+		if got.reason != test.want || (got.verdict == hold) != (test.want != "") {
+			t.Errorf("%s: got %+v, want %q", name, got, test.want)
 		}
 	}
 }
@@ -288,81 +258,6 @@ func TestSlowLoss(t *testing.T) {
 	})
 }
 
-// TestTemplateOfUpstream: that all texts change is a change of the template, which changes no date, although some pages are
-// published before the others are fetched.
-func TestTemplateOfUpstream(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		text, version := "one", uint32(1)
-		b.handler.sources = []input{sourceFunc(func(yield func(page.Page) error) (err error) {
-			for _, path := range numbered(6) {
-				err = cmp.Or(err, yield(page.Page{Path: path, Version: version}))
-			}
-			return err
-		})}
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
-			time.Sleep(300 * time.Millisecond)
-			w.Header().Set("Content-Type", contentHTML)
-			_, err := fmt.Fprintf(w, "<!doctype html><title>x</title><p>%s %s", r.URL.Path, text)
-			return err
-		}
-		s := b.site("named.example")
-		for _, pause := range []time.Duration{time.Hour, time.Minute, 0} { // the last refresh confirms the change
-			s.refresh(t.Context(), false)
-			time.Sleep(pause)
-			text, version = "two", 2
-		}
-		records, err := s.published().generation.Load(t.Context(), 0)
-		if err != nil || len(records) != 6 {
-			t.Errorf("got %d records, %v", len(records), err)
-		}
-		for _, rec := range records {
-			if rec.Changed == 0 || rec.Selected.LastMod != 0 {
-				t.Errorf("%s has the date %d, and changed at %d", rec.Path, rec.Selected.LastMod, rec.Changed)
-			}
-		}
-	})
-}
-
-// TestUpstreamsLeftAlone: while an upstream is left alone, the other pages are fetched, and
-// then the refresh ends until the upstream may be asked again, or pages have changed.
-func TestUpstreamsLeftAlone(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		paths := append(numbered(20), "/up", "/wp")
-		b.lists(paths...)
-		front := b.pages
-		b.handler.sources = []input{sourceFunc(func(yield func(page.Page) error) error {
-			for _, path := range paths {
-				if err := yield(page.Page{Path: path, Version: uint32(len(path) / len("/page"))}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})}
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if r.URL.Path == "/up" || r.URL.Path == "/wp" {
-				r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
-				w.Header().Set("Retry-After", "3600")
-				return caddyhttp.Error(http.StatusServiceUnavailable, nil)
-			}
-			time.Sleep(time.Second)
-			return front(w, r)
-		}
-		s := b.site("named.example")
-		begun := time.Now()
-		out := s.refresh(t.Context(), false)
-		if out.Err != nil || out.Partial || pagesOf(s.published().snapshot) != 20 || time.Since(begun) > 40*time.Second {
-			t.Errorf("got %+v after %s", out, time.Since(begun))
-		}
-		if n := b.logs.FilterMessageSnippet("sitemap refreshed").Len(); n > 20 {
-			t.Errorf("there were %d publications", n)
-		}
-		if due := due(s.prospects(&out, begun)); time.Until(due) < 30*time.Second || time.Until(due) > time.Hour {
-			t.Errorf("the next refresh is due in %s", time.Until(due))
-		}
-	})
-}
-
 // refused has a page's upstream refuse requests for some seconds.
 func (b *bench) refused(path string, retryAfter int) {
 	front := b.pages
@@ -371,7 +266,7 @@ func (b *bench) refused(path string, retryAfter int) {
 			return front(w, r)
 		}
 		time.Sleep(100 * time.Millisecond)
-		r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+		upstream(r)
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		return caddyhttp.Error(http.StatusServiceUnavailable, nil)
 	}
@@ -415,7 +310,7 @@ func TestFilesBesideUpstream(t *testing.T) {
 		front := b.pages
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			if r.URL.Path == "/0up" {
-				r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+				upstream(r)
 			}
 			return front(w, r)
 		}
@@ -501,7 +396,7 @@ func TestPaceOfUpstreams(t *testing.T) {
 		b.lists(numbered(20)...)
 		front := b.pages
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+			upstream(r)
 			time.Sleep(2 * time.Millisecond)
 			return front(w, r)
 		}
@@ -520,32 +415,6 @@ func (b *bench) wantPages(s *site, want int) *publish.Snapshot {
 		b.Fatalf("%d pages are served, want %d; logs %v", pagesOf(got), want, b.logs.All())
 	}
 	return got
-}
-
-// TestRefresh follows a site from one refresh to the next.
-func TestRefresh(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.ShardURLs = 10 })
-	paths := numbered(1000)
-	b.lists(paths...)
-	s := b.site("named.example")
-	first := b.wantPages(s, 1000)
-	if b.wantPages(s, 1000) != first || b.wantPages(s, 1000) != first {
-		t.Error("an unchanged refresh made another snapshot")
-	}
-	b.lists(append([]string{"/extra"}, paths...)...)
-	second := b.wantPages(s, 1001)
-	same := 0
-	for _, d := range first.Shards {
-		if later := second.Find(d.Suffix); later != nil && later.Modified.Equal(d.Modified) {
-			same++
-		}
-	}
-	if second == first || same < len(first.Shards)-1 {
-		t.Errorf("of %d shards %d were carried over when one page came", len(first.Shards), same)
-	}
-	if s.published().report.Result != outcome.Published || s.published().report.Pages != 1001 {
-		t.Errorf("got %+v", s.published().report)
-	}
 }
 
 // TestLoss: pages that go are held back where they are many at once, and come back at once.
@@ -581,31 +450,6 @@ func TestLoss(t *testing.T) {
 			b.wantPages(s, 20)
 		})
 	}
-}
-
-// TestLostRecords: where the records were lost, as after a reload with a disk that fails, what is served stays until half
-// of its pages are fetched again.
-func TestLostRecords(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.lists(numbered(20)...)
-		s := b.site("named.example")
-		b.wantPages(s, 20)
-		s.state.records = persist.NewSite(nil, "")
-		fast := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			time.Sleep(fetchTimeout / 2)
-			return fast(w, r)
-		}
-		go s.run()
-		for range 20 {
-			time.Sleep(fetchTimeout / 2)
-			if got := pagesOf(s.published().snapshot); got < 10 {
-				t.Errorf("%d pages are served", got)
-			}
-		}
-		time.Sleep(10 * fetchTimeout)
-		b.wantPages(s, 20)
-	})
 }
 
 // TestStages: the status says what a refresh is at, and since when.
@@ -841,33 +685,6 @@ func TestBrokenRefresh(t *testing.T) {
 	lines := b.logs.FilterMessage("sitemap refresh failed; the published sitemap stays").All()
 	if got := s.published().report; got.Result != outcome.Failed || len(lines) != 1 {
 		t.Errorf("got %+v, logged %d times", got, len(lines))
-	}
-}
-
-// TestStoppedRefresh: a refresh that ends with the configuration changes nothing of what is
-// served, and is not reported. What it has learnt, the next one publishes.
-func TestStoppedRefresh(t *testing.T) {
-	before, next := newBench(t, nil), newBench(t, nil)
-	s := before.site("named.example")
-	want := before.wantPages(s, 1)
-	last, lines, fetched := s.published().report, before.logs.Len(), 0
-	for _, b := range []*bench{before, next} {
-		b.lists("/a", "/b")
-		pages := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if r.URL.Path == "/b" {
-				fetched++
-				before.app.cancel()
-			}
-			return pages(w, r)
-		}
-	}
-	if before.refresh(s) != want || s.published().report != last || before.logs.Len() != lines {
-		t.Errorf("got %+v, logs %v", s.published().report, before.logs.All()[lines:])
-	}
-	next.clock = before.clock
-	if next.wantPages(next.site("named.example"), 2); fetched != 1 {
-		t.Errorf("the page is fetched %d times", fetched)
 	}
 }
 

@@ -378,20 +378,13 @@ func TestSignals(t *testing.T) {
 	}{
 		"gone":                        {next: respond(http.StatusNotFound), want: true},
 		"gone, by an error":           {next: notFound, want: true},
-		"gone for a robot":            {header: header("User-Agent", bot), next: notFound, want: true},
 		"moved":                       {next: respond(http.StatusMovedPermanently, "Location", "/b"), want: true},
-		"private":                     {next: respond(http.StatusForbidden), want: true},
 		"gone, at an alias":           {host: "www.named.example", next: notFound, want: true},
 		"gone, with a campaign":       {target: "/a?utm_source=x", next: notFound, want: true},
-		"another query":               {target: "/a?p=1", next: notFound},
 		"another page":                {target: "/unknown", next: notFound},
 		"another host":                {host: "unknown.example", next: notFound},
 		"to https":                    {next: respond(http.StatusMovedPermanently, "Location", "https://named.example/a")},
 		"a robot is refused":          {header: header("User-Agent", bot), next: respond(http.StatusForbidden)},
-		"one with a password":         {header: header("Authorization", "Basic eDp5"), next: respond(http.StatusForbidden)},
-		"a form is refused":           {method: "POST", next: respond(http.StatusForbidden)},
-		"a page":                      {next: respond(http.StatusOK, "Content-Type", contentHTML)},
-		"the upstream is down":        {next: respond(http.StatusBadGateway)},
 		"an error after the response": {next: func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(404); return errors.New("broken") }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
@@ -23,7 +22,7 @@ func (b *bench) proxies(respond func(host string) bool) (count func(url string) 
 	counts := make(map[string]int)
 	page := b.pages
 	b.pages = func(w http.ResponseWriter, r *http.Request) error {
-		r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+		upstream(r)
 		mu.Lock()
 		counts[r.Host]++
 		counts[r.Host+r.URL.Path]++

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
@@ -162,7 +161,7 @@ func TestViewFront(t *testing.T) {
 	text := "the same"
 	b.pages = func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", contentHTML)
-		r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
+		upstream(r)
 		_, err := io.WriteString(w, "<!doctype html><html><body><main><p>"+text+"</p></main></body></html>")
 		return err
 	}
