@@ -48,6 +48,11 @@ func (b *bench) visitMany(n int) (refused int) {
 	return refused
 }
 
+// junk is the site of a host that visitMany has requested; nil: it is gone.
+func (b *bench) junk(i int) *site {
+	return b.app.sites[siteID{b.handler, address{scheme: "http", host: fmt.Sprintf("junk-%d.example", i)}}]
+}
+
 // has reports whether there is a site of a host.
 func (b *bench) has(host string) bool {
 	return b.app.sites[siteID{b.handler, address{scheme: "http", host: host}}] != nil
@@ -100,9 +105,7 @@ func TestMakeRoom(t *testing.T) {
 	for _, s := range b.app.sites {
 		s.serve(filled)
 	}
-	at := func(i int) *site {
-		return b.app.sites[siteID{b.handler, address{scheme: "http", host: fmt.Sprintf("junk-%d.example", i)}}]
-	}
+	at := b.junk
 	at(1).serve(nil)
 	at(2).serve(nil)
 	at(2).schedule.Begin()
@@ -273,6 +276,7 @@ func TestPortsOfHosts(t *testing.T) {
 		"without one":               {nil, []visit{{0, "a.example:8080", listener}}},
 		"to another port":           {nil, []visit{{0, "a.example:3000", "http://a.example:3000"}}},
 		"no port at all":            {nil, []visit{{0, "a.example:0", listener}, {0, "b.example:99999", "http://b.example:8080"}}},
+		"in other letters":          {nil, []visit{{0, "A.Example.", "http://a.example"}}},
 		"each host its own":         {nil, []visit{{0, "a.example", "http://a.example"}, {0, "b.example:81", "http://b.example:81"}, {0, "a.example", "http://a.example"}}},
 		"made up":                   {nil, []visit{{0, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}, {portPatience - 1, "a.example:8080", "http://a.example"}}},
 		"made up, again":            {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example", "http://a.example:99"}, {portPatience, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}}},

@@ -262,10 +262,9 @@ func TestPlanWhileRefreshing(t *testing.T) {
 func TestReadyAfterFailure(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.site("named.example")
-	b.app.number = configurations.Add(1)
-	before := latest.Swap(configurations.Add(1))
+	end := b.supersede()
 	s.run()
-	latest.Store(before)
+	end()
 	if wait.IsDone(s.ready) {
 		t.Error("another configuration refreshes the site, and requests do not wait for it")
 	}
@@ -585,6 +584,17 @@ func TestRestorePublication(t *testing.T) {
 	}
 }
 
+// supersede has another configuration start, until the function is called that it returns.
+func (b *bench) supersede() (end func()) {
+	number := b.app.number
+	b.app.number = configurations.Add(1)
+	b.app.before = latest.Swap(configurations.Add(1))
+	return func() {
+		latest.Store(b.app.before)
+		b.app.number = number
+	}
+}
+
 // TestFailMeanwhile: that a refresh failed is noted of what is served by then. A configuration that was superseded tells
 // nothing.
 func TestFailMeanwhile(t *testing.T) {
@@ -598,9 +608,7 @@ func TestFailMeanwhile(t *testing.T) {
 	if got := s.published(); pagesOf(got.snapshot) != 7 || got.history.Last.Result != outcome.Failed || b.logs.Len() != 1 {
 		t.Errorf("got %+v, logs %v", got, b.logs.All())
 	}
-	b.app.number = configurations.Add(1)
-	b.app.before = latest.Swap(configurations.Add(1))
-	defer latest.Store(b.app.before)
+	defer b.supersede()()
 	before := s.published()
 	s.fail(failed(errors.New("broken otherwise")), b.clock)
 	if s.published() != before || b.logs.Len() != 1 {

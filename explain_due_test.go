@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -123,12 +121,7 @@ func TestExplainDue(t *testing.T) {
 		"/gone/one":          {again: "/"}, // the folder is known, but no page
 		"/shop/other":        {},           // it is not served
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		answer, err := explain(r, b.app, url.Values{"url": {s.origin + path}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := answer.(*explanation)
+		x := b.explained(s.origin + path)
 		var again []string
 		for _, page := range x.ReadAgain {
 			again = append(again, strings.TrimPrefix(page.URL, s.origin))
@@ -142,10 +135,8 @@ func TestExplainDue(t *testing.T) {
 		}
 	}
 	b.handler.discovery = nil
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	answerTo, err := explain(r, b.app, url.Values{"url": {s.origin + "/new"}})
-	if err != nil || answerTo.(*explanation).ReadAgain != nil {
-		t.Errorf("where links are not followed: got %+v, %v", answerTo, err)
+	if x := b.explained(s.origin + "/new"); x.ReadAgain != nil {
+		t.Errorf("where links are not followed: got %+v", x)
 	}
 }
 
@@ -160,12 +151,7 @@ func TestExplainGone(t *testing.T) {
 			w.WriteHeader(status)
 			return nil
 		}
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		answer, err := explain(r, b.app, url.Values{"url": {s.origin + "/a"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := answer.(*explanation)
+		x := b.explained(s.origin + "/a")
 		if is := strings.Contains(x.Remedy, "--fetch"); !x.Listed || is != want {
 			t.Errorf("%d: listed: %t, %q", status, x.Listed, x.Remedy)
 		}

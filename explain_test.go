@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +14,17 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
+
+// explained is what the admin endpoint says of a URL.
+func (b *bench) explained(of string) *explanation {
+	b.Helper()
+	r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/", nil)
+	answer, err := explain(r, b.app, url.Values{"url": {of}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return answer.(*explanation)
+}
 
 // TestExplainUnlisted: what is said of a page that is not listed names its own cause, and what helps.
 func TestExplainUnlisted(t *testing.T) {
@@ -51,13 +61,7 @@ func TestExplainUnlisted(t *testing.T) {
 		"/" + strings.Repeat("a/", 1000) + "b": {"no source names it", "Links and visits do not count", otherPath},
 		"/none":                                {"no source names it", "no source named it", "Serve it first."},
 	} {
-		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
-		answer, err := explain(r, b.app, url.Values{"url": {s.origin + path}})
-		if err != nil {
-			t.Errorf("%s: %v", path, err)
-			continue
-		}
-		x := answer.(*explanation)
+		x := b.explained(s.origin + path)
 		isRight := x.Reason == want.reason && strings.Contains(x.Meaning, want.meaning) && strings.Contains(x.Remedy, want.remedy)
 		if want.remedy == "" {
 			isRight = isRight && x.Remedy == ""

@@ -14,12 +14,15 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 )
 
+// pings has a handler announce to a search engine.
+func pings(b *bench) {
+	b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
+	b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
+}
+
 // TestFleetStorageQueue: what waits to be announced moves to another storage, with the key.
 func TestFleetStorageQueue(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), func(b *bench) {
-		b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
-		b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
-	})
+	b, s := sharing(t, t.TempDir(), pings)
 	defer s.drop()
 	b.refresh(s)
 	queue := s.state.queue.Load()
@@ -60,10 +63,6 @@ func (w watched) Store(ctx context.Context, key string, value []byte) error {
 // not stored again.
 func TestFleetQueue(t *testing.T) {
 	folder := t.TempDir()
-	pings := func(b *bench) {
-		b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
-		b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
-	}
 	b1, first := sharing(t, folder, pings)
 	b1.refresh(first)
 	b2, second := sharing(t, folder, pings)
@@ -112,14 +111,13 @@ func (l late) Load(ctx context.Context, key string) ([]byte, error) {
 // TestFleetQueueLoads: while a node loads the announcements that another one has stored, it does not overwrite them.
 func TestFleetQueueLoads(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		folder, pings := t.TempDir(), func(b *bench) {
+		folder, now := t.TempDir(), func(b *bench) {
 			b.app.now = time.Now
-			b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
-			b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
+			pings(b)
 		}
-		_, first := sharing(t, folder, pings)
+		_, first := sharing(t, folder, now)
 		first.run()
-		_, second := sharing(t, folder, pings)
+		_, second := sharing(t, folder, now)
 		second.run()
 		q := second.state.queue.Load()
 		q.Update(announce.Update{Complete: true, Crawled: true, Sitemap: true})
@@ -144,10 +142,7 @@ func TestFleetQueueLoads(t *testing.T) {
 
 // TestFleetQueueFirst: changes are queued before they are committed. A process that ends in between has told them.
 func TestFleetQueueFirst(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), func(b *bench) {
-		b.handler.Ping = []string{"https://engine.example/?{sitemap}"}
-		b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.Ping, URL: b.handler.Ping[0]}}
-	})
+	b, s := sharing(t, t.TempDir(), pings)
 	b.refresh(s)
 	b.clock = b.clock.Add(time.Hour)
 	var stored []string

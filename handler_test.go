@@ -190,9 +190,7 @@ func TestForwardedHost(t *testing.T) {
 		"no matcher names hosts":     {catchAll, true, "https", "shop.example", "https://shop.example"},
 		"not trusted":                {catchAll, false, "https", "shop.example", "http://inside.example"},
 		"the scheme alone":           {catchAll, true, "https", "", "https://inside.example"},
-		"another scheme":             {catchAll, true, "gopher", "shop.example", "http://shop.example"},
 		"a port":                     {catchAll, true, "https", "shop.example:8443", "https://shop.example:8443"},
-		"a list":                     {catchAll, true, "https", "shop.example, inner.example", "https://shop.example"},
 		"no host name":               {catchAll, true, "https", "a..b", ""},
 		"a matcher names it":         {named, true, "https", "shop.example", "https://shop.example"},
 		"named, not trusted":         {named, false, "https", "shop.example", "http://inside.example"},
@@ -319,40 +317,56 @@ func TestServeBeforeStart(t *testing.T) {
 	})
 }
 
-// TestStylesheet: whether the site has its own stylesheet is looked up once in a refresh, whatever it is, and ours is
-// served from memory.
-func TestStylesheet(t *testing.T) {
-	css := func(w http.ResponseWriter) error {
-		w.Header().Set("Content-Type", "text/css")
-		_, err := io.WriteString(w, "its own")
-		return err
-	}
-	for name, test := range map[string]struct {
-		own   func(w http.ResponseWriter) error // the response for the stylesheet behind the sitemap
-		off   bool
-		looks int  // that a refresh takes
-		isOwn bool // the site's own one is served
-	}{
-		"none":     {func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }, false, 1, false},
-		"its own":  {css, false, 1, true},
-		"off":      {css, true, 0, true},
-		"an error": {func(http.ResponseWriter) error { return errors.New("broken") }, false, 1, false},
-		"a page": {func(w http.ResponseWriter) error {
-			w.Header().Set("Content-Type", contentHTML)
-			_, err := io.WriteString(w, "<!doctype html>")
+// TestOwnFiles: what counts as a stylesheet or llms.txt of the site's own, which is looked up once in a refresh, and served then.
+// Ours is served from memory.
+func TestOwnFiles(t *testing.T) {
+	const css = "/sitemap.css"
+	type response = func(w http.ResponseWriter) error
+	responds := func(contentType, body string) response {
+		return func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", contentType)
+			_, err := io.WriteString(w, body)
 			return err
-		}, false, 1, false},
-		"without an end": {withoutEnd(t), false, 1, false},
+		}
+	}
+	missing := func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }
+	broken := func(http.ResponseWriter) error { return errors.New("broken") }
+	build := "# Old\n\n> " + strings.Repeat("é", 900) + "\n\n" + webpage.LLMsMark + "\n"
+	ours := map[string]string{css: "caddy-sitemap", webpage.LLMs: "# "}
+	for name, test := range map[string]struct {
+		path  string
+		own   response // behind the sitemap
+		looks int      // that a refresh takes; 0: the option is off
+		isOwn bool     // the site's own one is served
+	}{
+		"no stylesheet":               {css, missing, 1, false},
+		"a stylesheet":                {css, responds("text/css", "its own"), 1, true},
+		"stylesheet off":              {css, responds("text/css", "its own"), 0, true},
+		"a broken stylesheet":         {css, broken, 1, false},
+		"a page as stylesheet":        {css, responds(contentHTML, "<!doctype html>"), 1, false},
+		"a stylesheet without an end": {css, withoutEnd(t), 1, false},
+
+		"no llms.txt":             {webpage.LLMs, missing, 1, false},
+		"text":                    {webpage.LLMs, responds("text/plain; charset=utf-8", "its own"), 1, true},
+		"Markdown":                {webpage.LLMs, responds("text/markdown", "its own"), 1, true},
+		"llms off":                {webpage.LLMs, responds("text/markdown", "its own"), 0, true},
+		"a broken llms.txt":       {webpage.LLMs, broken, 1, false},
+		"a page as llms.txt":      {webpage.LLMs, responds(contentHTML, "<!doctype html>"), 1, false},
+		"an API as llms.txt":      {webpage.LLMs, responds("application/json", "{}"), 1, false},
+		"llms.txt of a build":     {webpage.LLMs, responds("text/plain", build), 1, false},
+		"llms.txt without an end": {webpage.LLMs, withoutEnd(t), 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			isOn := test.looks > 0
+			suffix := strings.TrimPrefix(test.path, "/sitemap")
 			b := newBench(t, func(h *Handler) {
-				isOn := !test.off
 				h.Stylesheet = &isOn
+				h.LLMs = isOn
 			})
 			looks := 0
 			answer := b.pages
 			b.pages = func(w http.ResponseWriter, r *http.Request) error {
-				if r.URL.Path == "/sitemap.css" {
+				if r.URL.Path == test.path {
 					looks++
 					return test.own(w)
 				}
@@ -360,15 +374,18 @@ func TestStylesheet(t *testing.T) {
 			}
 			s := b.site("named.example")
 			b.wantPages(s, 1)
-			if looks != test.looks {
-				t.Errorf("%d requests in a refresh, want %d", looks, test.looks)
+			if looks != test.looks || isOn && s.hasOwn(suffix) != test.isOwn {
+				t.Errorf("%d requests in a refresh, want %d; its own: %t", looks, test.looks, s.hasOwn(suffix))
+			}
+			if name == "llms.txt without an end" {
+				return
 			}
 			for range 3 {
 				before := looks
 				w := httptest.NewRecorder()
-				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, "/sitemap.css", nil), b.pages)
+				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, test.path, nil), b.pages)
 				isOwn := looks == before+1
-				if isOwn != test.isOwn || !isOwn && !strings.Contains(w.Body.String(), "caddy-sitemap") {
+				if isOwn != test.isOwn || !isOwn && !strings.Contains(w.Body.String(), ours[test.path]) {
 					t.Errorf("the site's own is served: %t, want %t; status %d, %.100q", isOwn, test.isOwn, w.Code, w.Body)
 				}
 			}
@@ -390,68 +407,6 @@ func withoutEnd(t *testing.T) func(w http.ResponseWriter) error {
 			}
 		}
 	}
-}
-
-// TestOwnLLMs: what counts as the site's own llms.txt, which is looked up once in a refresh, and served then.
-func TestOwnLLMs(t *testing.T) {
-	responds := func(contentType, body string) func(w http.ResponseWriter) error {
-		return func(w http.ResponseWriter) error {
-			w.Header().Set("Content-Type", contentType)
-			_, err := io.WriteString(w, body)
-			return err
-		}
-	}
-	for name, test := range map[string]struct {
-		own   func(w http.ResponseWriter) error // the response behind the sitemap
-		isOwn bool
-	}{
-		"none":           {func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }, false},
-		"text":           {responds("text/plain; charset=utf-8", "its own"), true},
-		"Markdown":       {responds("text/markdown", "its own"), true},
-		"a page":         {responds(contentHTML, "<!doctype html>"), false},
-		"an API":         {responds("application/json", "{}"), false},
-		"an error":       {func(http.ResponseWriter) error { return errors.New("broken") }, false},
-		"of a build":     {responds("text/plain", "# Old\n\n> "+strings.Repeat("é", 900)+"\n\n"+webpage.LLMsMark+"\n"), false},
-		"without an end": {withoutEnd(t), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(h *Handler) { h.LLMs = true })
-			looks := 0
-			answer := b.pages
-			b.pages = func(w http.ResponseWriter, r *http.Request) error {
-				if r.URL.Path == webpage.LLMs {
-					looks++
-					return test.own(w)
-				}
-				return answer(w, r)
-			}
-			s := b.site("named.example")
-			b.wantPages(s, 1)
-			if looks != 1 || s.hasOwn(webpage.LLMs) != test.isOwn {
-				t.Errorf("%d requests in a refresh, its own: %t, want %t", looks, s.hasOwn(webpage.LLMs), test.isOwn)
-			}
-			if name == "without an end" {
-				return
-			}
-			w := httptest.NewRecorder()
-			_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, webpage.LLMs, nil), b.pages)
-			isOwn := looks == 2
-			if isOwn != test.isOwn || !isOwn && !strings.HasPrefix(w.Body.String(), "# ") {
-				t.Errorf("the site's own is served: %t, want %t; status %d, %.100q", isOwn, test.isOwn, w.Code, w.Body)
-			}
-		})
-	}
-	t.Run("off", func(t *testing.T) {
-		b := newBench(t, nil)
-		answer := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if r.URL.Path == webpage.LLMs {
-				t.Error("it is looked up")
-			}
-			return answer(w, r)
-		}
-		b.wantPages(b.site("named.example"), 1)
-	})
 }
 
 // TestStylesheetOfUpstream: an upstream is asked for its stylesheet once an hour, and while it fails, what was known stays.

@@ -74,9 +74,7 @@ func TestNoRefreshAtOnce(t *testing.T) {
 			s.conclude(&out, b.clock)
 		},
 		"the next configuration has other settings, and nobody commits by these": func(b *bench, s *site) {
-			b.app.number = configurations.Add(1)
-			b.app.before = latest.Swap(configurations.Add(1))
-			defer latest.Store(b.app.before)
+			defer b.supersede()()
 			s.run()
 		},
 	} {

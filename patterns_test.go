@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -111,9 +109,7 @@ func TestUnusedPatternsOfSites(t *testing.T) {
 	b = newBench(t, exclude)
 	b.lists("/")
 	asked := b.site("named.example")
-	if _, err := explain(httptest.NewRequest(http.MethodGet, "/", nil), b.app, url.Values{"url": {asked.origin + "/gone/a"}}); err != nil {
-		t.Fatal(err)
-	}
+	b.explained(asked.origin + "/gone/a")
 	b.refresh(asked)
 	if got := b.logs.FilterMessageSnippet("matches no page").Len(); got != 1 {
 		t.Errorf("of what an operator asked: got %d warnings, want one", got)

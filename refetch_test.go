@@ -204,13 +204,7 @@ func TestRefetchStays(t *testing.T) {
 			return s.refresh(ctx, true).Result
 		},
 		"superseded": func(b *bench, s *site) outcome.Result {
-			before := b.app.number
-			b.app.number = configurations.Add(1)
-			b.app.before = latest.Swap(configurations.Add(1))
-			defer func() {
-				latest.Store(b.app.before)
-				b.app.number = before
-			}()
+			defer b.supersede()()
 			return s.refresh(b.Context(), true).Result
 		},
 		"canceled meanwhile": func(b *bench, s *site) outcome.Result {

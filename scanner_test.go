@@ -258,6 +258,42 @@ func TestSlowLoss(t *testing.T) {
 	})
 }
 
+// TestTemplateOfUpstream: that all texts change is a change of the template, which changes no date, although some pages are
+// published before the others are fetched.
+func TestTemplateOfUpstream(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		text, version := "one", uint32(1)
+		b.handler.sources = []input{sourceFunc(func(yield func(page.Page) error) (err error) {
+			for _, path := range numbered(6) {
+				err = cmp.Or(err, yield(page.Page{Path: path, Version: version}))
+			}
+			return err
+		})}
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			time.Sleep(300 * time.Millisecond)
+			w.Header().Set("Content-Type", contentHTML)
+			_, err := fmt.Fprintf(w, "<!doctype html><title>x</title><p>%s %s", r.URL.Path, text)
+			return err
+		}
+		s := b.site("named.example")
+		for _, pause := range []time.Duration{time.Hour, time.Minute, 0} { // the last refresh confirms the change
+			s.refresh(t.Context(), false)
+			time.Sleep(pause)
+			text, version = "two", 2
+		}
+		records, err := s.published().generation.Load(t.Context(), 0)
+		if err != nil || len(records) != 6 {
+			t.Errorf("got %d records, %v", len(records), err)
+		}
+		for _, rec := range records {
+			if rec.Changed == 0 || rec.Selected.LastMod != 0 {
+				t.Errorf("%s has the date %d, and changed at %d", rec.Path, rec.Selected.LastMod, rec.Changed)
+			}
+		}
+	})
+}
+
 // refused has a page's upstream refuse requests for some seconds.
 func (b *bench) refused(path string, retryAfter int) {
 	front := b.pages

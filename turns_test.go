@@ -185,9 +185,7 @@ func TestHangingTurns(t *testing.T) {
 func TestExpendable(t *testing.T) {
 	b := newBench(t, nil)
 	b.visitMany(maxOnDemandSites)
-	at := func(i int) *site {
-		return b.app.sites[siteID{b.handler, address{scheme: "http", host: fmt.Sprintf("junk-%d.example", i)}}]
-	}
+	at := b.junk
 	filled := snapshotOf(t, 1, "/a")
 	for _, s := range b.app.sites {
 		s.serve(filled)
@@ -215,33 +213,6 @@ func TestExpendable(t *testing.T) {
 	}
 	if got := b.onDemand(); got != maxOnDemandSites {
 		t.Errorf("got %d sites on demand, want %d", got, maxOnDemandSites)
-	}
-}
-
-// TestSpellings: whatever way a host is spelled, it is one site.
-func TestSpellings(t *testing.T) {
-	b := newBench(t, nil)
-	const host = "kunde.example"
-	for i := range 10_000 {
-		spelled := []byte(host)
-		for j := range spelled {
-			if i>>j&1 != 0 {
-				spelled[j] = strings.ToUpper(string(spelled[j]))[0]
-			}
-		}
-		name := string(spelled)
-		if i%2 != 0 {
-			name += "."
-		}
-		if i%3 != 0 {
-			name += fmt.Sprintf(":%d", 1+i*6)
-		}
-		if _, err := b.visit(name); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-	}
-	if len(b.app.sites) != 1 || !b.has(host) {
-		t.Errorf("got %d sites, want one", len(b.app.sites))
 	}
 }
 
