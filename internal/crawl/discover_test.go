@@ -92,6 +92,9 @@ func needsLink(rec *store.Record) bool {
 	return rec.Path != "/" && (rec.Flags&store.Named == 0 || strings.Contains(rec.Path, "/_"))
 }
 
+// linksCount is a policy's, for tests: the links of a page that needs one itself count once it has one.
+func linksCount(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+
 // TestLinksThatCount: the links of a page that needs a link itself count only once it has one, so that pages that link
 // to each other alone do not have each other listed.
 func TestLinksThatCount(t *testing.T) {
@@ -119,7 +122,7 @@ func TestLinksThatCount(t *testing.T) {
 			s := &static{pages: test.pages}
 			p := with(func(p *Policy) {
 				p.Links = test.links
-				p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+				p.Counts = linksCount
 			})
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 			gen := crawlAll(t, c, empty(t), p, named(strings.Fields(test.named)...)...).Generation
@@ -267,7 +270,7 @@ func TestLinkLater(t *testing.T) {
 			s := &static{pages: map[string]string{"/": "", "/_a": "/_b /c", "/_b": "/_c", "/_c": "", "/c": "/d", "/d": "", "/new": ""}}
 			p := with(func(p *Policy) {
 				p.Links = true
-				p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+				p.Counts = linksCount
 			})
 			cands := named("/", "/_a", "/_b", "/_c")
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
@@ -295,7 +298,7 @@ func TestLinksWhileFailing(t *testing.T) {
 		s := &static{pages: map[string]string{"/": "", "/_a": "/_b"}}
 		p := with(func(p *Policy) {
 			p.Links = true
-			p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+			p.Counts = linksCount
 		})
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 		gen := crawlAll(t, c, empty(t), p, named("/", "/_a")...).Generation
@@ -313,7 +316,7 @@ func TestLinkWhileFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &static{pages: map[string]string{"/": "", "/_a": "/_b", "/_b": "", "*": "500"}}
 		p := with(func(p *Policy) {
-			p.Counts = func(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+			p.Counts = linksCount
 		})
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 		gen := crawlAll(t, c, empty(t), p, named("/", "/_a", "/_b")...).Generation

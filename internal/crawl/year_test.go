@@ -328,7 +328,6 @@ func (f *figures) row(pages int, rule string) string {
 type simulation struct {
 	*world
 	figures
-	before  bool // by the rule before: each page after a week, and then twice as long as before
 	now     int64
 	crawler *Crawler
 	run     *Run
@@ -344,8 +343,8 @@ type simulation struct {
 var yearHeader = http.Header{"Content-Type": {"text/html"}}
 
 // simulate simulates days, of which changes in the first ones do not count.
-func simulate(pages, learning, days int, before bool) *simulation {
-	s := &simulation{world: newWorld(1, pages), before: before}
+func simulate(pages, learning, days int) *simulation {
+	s := &simulation{world: newWorld(1, pages)}
 	s.from = int64(learning) * day
 	s.crawler = New(Options{Limiter: NewLimiter(yearRate, 1), Now: func() time.Time { return time.Unix(s.now, 0) }})
 	// The first crawl, at the rate.
@@ -409,14 +408,12 @@ func (s *simulation) minute() {
 		s.records[id].Credited = true
 	}
 	s.fresh = nil
-	if !s.before {
-		s.run.front.path = s.run.p.Scope // it is requested by each probe
-		text, _ := s.content(0)
-		if text != s.crawler.frontHash || s.records[0].Due <= s.now {
-			s.crawler.frontHash = text
-			s.spent-- // it was requested already
-			s.fetch(0)
-		}
+	s.run.front.path = s.run.p.Scope // it is requested by each probe
+	text, _ := s.content(0)
+	if text != s.crawler.frontHash || s.records[0].Due <= s.now {
+		s.crawler.frontHash = text
+		s.spent-- // it was requested already
+		s.fetch(0)
 	}
 	for s.applyNotices() || s.fetchDue() {
 	}
@@ -483,10 +480,7 @@ func (s *simulation) fetchDue() (any bool) {
 		if rec.Due != t.at {
 			continue // it was planned anew
 		}
-		p := pending{id: t.id, at: rec.Due, interval: float64(max(rec.Due-rec.Fetched, minute))}
-		if !s.before {
-			p.of = classOf(rec.Cause)
-		}
+		p := pending{id: t.id, at: rec.Due, interval: float64(max(rec.Due-rec.Fetched, minute)), of: classOf(rec.Cause)}
 		s.waiting = append(s.waiting, p)
 	}
 	var queues [byRoutine + 1][]late
@@ -535,44 +529,14 @@ func (s *simulation) fetch(id int) {
 		f.meta.Document = true
 		f.meta.Text, f.meta.Links = s.content(id)
 	}
-	if s.before {
-		s.applyBefore(&before, rec, &f)
-	} else {
-		came := apply(rec, &f)
-		s.run.mute(&before, rec, came)
-		rec.Hub = decayedHub(&before, f.now)
-		s.worker.follow(&before, rec, f.meta.Links)
-		s.run.plan(&before, rec, came, 0, f.now)
-	}
+	came := apply(rec, &f)
+	s.run.mute(&before, rec, came)
+	rec.Hub = decayedHub(&before, f.now)
+	s.worker.follow(&before, rec, f.meta.Links)
+	s.run.plan(&before, rec, came, 0, f.now)
 	rec.Selected.Listed = rec.Status == http.StatusOK
 	s.known(p, s.now-yearEpoch, before.Fetched == 0, !rec.Selected.Listed, rec.Changed == s.now)
 	s.plan(id)
-}
-
-// applyBefore is the rule before: a week after a page was found or changed, and then twice as long each time, up to
-// two ninths of the 90 days after which links expire. Up to a week is added, so that a chunk is due as a whole.
-func (s *simulation) applyBefore(before, rec *store.Record, f *fetched) {
-	const longest = 20 * day
-	rec.Fetched = f.now
-	rec.Status = uint16(f.resp.Status)
-	rec.Flags = store.Proxied | store.Document
-	rec.Text = f.meta.Text
-	hasChanged := rec.Text != before.Text || rec.Status != before.Status
-	wait := min(max(2*int64(before.Wait), week), longest)
-	switch {
-	case before.Fetched == 0:
-		wait = week
-	case hasChanged:
-		wait = week
-		rec.Changed = f.batch
-	}
-	rec.Wait = uint32(wait)
-	period := min(wait/2, week)
-	rec.Due = f.now + wait
-	rec.Due += (period - rec.Due%period) % period
-	for _, path := range f.meta.Links {
-		s.run.links.add(link{path: path, depth: 1, finder: rec.Path})
-	}
 }
 
 // ideal returns the ages if as many requests were made by who knows how often each page changes: of all such orders,
@@ -640,7 +604,7 @@ func TestYear(t *testing.T) {
 		if testing.Short() {
 			t.Skip("it takes seconds")
 		}
-		checkAges(t, simulate(1000, 12, 35, false))
+		checkAges(t, simulate(1000, 12, 35))
 		return
 	}
 	sizes := []int{1000, 10_000, 100_000}
@@ -649,9 +613,8 @@ func TestYear(t *testing.T) {
 	}
 	fmt.Println(yearHead)
 	for _, pages := range sizes {
-		now := simulate(pages, 0, *yearDays, false)
+		now := simulate(pages, 0, *yearDays)
 		fmt.Println(now.row(pages, "as built"))
-		fmt.Println(simulate(pages, 0, *yearDays, true).row(pages, "before"))
 		fmt.Println(now.ideal(pages).row(pages, "as many requests, by the rates of change"))
 	}
 }
@@ -709,38 +672,20 @@ func (l *live) Fetch(_ context.Context, r Request) (*Response, error) {
 
 // look notes what has become known, and lists the pages that return 200.
 func (l *live) look(t *testing.T, gen *store.Generation) *store.Generation {
-	w := gen.Writer()
-	for i, chunk := range gen.Chunks() {
-		records, err := gen.Load(t.Context(), i)
+	for rec, err := range gen.Records(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hasChanged := false
-		for j := range records {
-			rec := &records[j]
-			before := l.seen[rec.Path]
-			if rec.Fetched == before.Fetched {
-				continue
-			}
-			isListed := rec.Status == http.StatusOK
-			hasChanged = hasChanged || rec.Selected.Listed != isListed
-			rec.Selected.Listed = isListed
-			l.seen[rec.Path] = store.Record{Fetched: rec.Fetched, Changed: rec.Changed}
-			if id, known := l.byPath[rec.Path]; known {
-				l.known(l.pages[id], l.now(), before.Fetched == 0, !isListed, rec.Changed != before.Changed)
-			}
+		before := l.seen[rec.Path]
+		if rec.Fetched == before.Fetched {
+			continue
 		}
-		if hasChanged {
-			w.Put(chunk.First, records, func(string, string) uint64 { return chunk.Digest }, func([]store.Record) int64 { return chunk.Due })
-		} else {
-			w.Keep(i)
+		l.seen[rec.Path] = store.Record{Fetched: rec.Fetched, Changed: rec.Changed}
+		if id, known := l.byPath[rec.Path]; known {
+			l.known(l.pages[id], l.now(), before.Fetched == 0, rec.Status != http.StatusOK, rec.Changed != before.Changed)
 		}
 	}
-	next, err := w.Generation()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return next
+	return list200(t, gen)
 }
 
 // crawlFor crawls the world for some days, with a refresh a minute.
@@ -793,7 +738,7 @@ func TestYearCrawled(t *testing.T) {
 		pages = 1000
 		days = 14
 	}
-	simulated := simulate(pages, 0, days, false)
+	simulated := simulate(pages, 0, days)
 	crawled := &live{world: newWorld(1, pages), seen: make(map[string]store.Record)}
 	synctest.Test(t, func(t *testing.T) { crawled.crawlFor(t, pages, days) })
 	t.Logf("%d days:\n%s\n%s\n%s", days, yearHead, simulated.row(pages, "simulated"), crawled.row(pages, "crawled"))

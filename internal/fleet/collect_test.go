@@ -56,6 +56,12 @@ func (folderList) List(_ context.Context, folder string, _ bool) ([]string, erro
 	return []string{folder}, nil
 }
 
+// listsFolders has the storage of a node list only the folders.
+func listsFolders(n *Node) {
+	storage := n.Storage
+	n.Storage = func() Shared { return folderList{storage()} }
+}
+
 // TestCollect: what was not named for an hour is deleted, however large it is, also where the storage lists nothing. What
 // others wrote is not.
 func TestCollect(t *testing.T) {
@@ -67,9 +73,8 @@ func TestCollect(t *testing.T) {
 				f.change(key, []byte("x"))
 			}
 			n := node(f, nil)
-			storage := n.Storage
 			if !lists {
-				n.Storage = func() Shared { return folderList{storage()} }
+				listsFolders(n)
 			}
 			large := strings.Repeat("l", 3*partSize)
 			again(t, n, "kept", "dropped", large)
@@ -110,8 +115,7 @@ func TestCollectShortLives(t *testing.T) {
 				n := nodes[i]
 				if n == nil || minute%test.lives == 0 {
 					n = node(f, nil)
-					storage := n.Storage
-					n.Storage = func() Shared { return folderList{storage()} }
+					listsFolders(n)
 					nodes[i] = n
 					follow(t, n)
 				}
@@ -144,11 +148,10 @@ func TestCollectKilled(t *testing.T) {
 	for calls := range 12 {
 		bubble(t, fmt.Sprint(calls), func(t *testing.T, f *fake) {
 			n := node(f, nil)
-			storage := n.Storage
-			n.Storage = func() Shared { return folderList{storage()} }
+			listsFolders(n)
 			again(t, n, "1")
 			killed := node(f, nil)
-			c := &mortal{Shared: folderList{storage()}, left: calls}
+			c := &mortal{Shared: n.Storage(), left: calls}
 			killed.Storage = func() Shared { return c }
 			_, _ = killed.Load(t.Context(), manifestKey)
 			killed.Adopt(t.Context(), false)
@@ -265,8 +268,7 @@ func TestCollectOverwritten(t *testing.T) {
 	for name, test := range map[string]struct{ isLost bool }{"overwritten": {false}, "lost": {true}} {
 		bubble(t, name, func(t *testing.T, f *fake) {
 			n := node(f, nil)
-			storage := n.Storage
-			n.Storage = func() Shared { return folderList{storage()} }
+			listsFolders(n)
 			again(t, n, "kept", "1")
 			_ = n.Touch(t.Context()) // it is all named: nothing is left in the ledger
 			l, _ := decodeLedger(f.at("site/ledger", time.Now()), "site")
