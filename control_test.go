@@ -235,7 +235,8 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// TestPlanWhileRefreshing: a configuration that starts while one of the other refreshes the site begins at once.
+// TestPlanWhileRefreshing: a configuration that starts while one of the other refreshes the site begins at once. A refresh that
+// does not come to its end changes nothing else, however often.
 func TestPlanWhileRefreshing(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.site("named.example")
@@ -251,8 +252,14 @@ func TestPlanWhileRefreshing(t *testing.T) {
 		return names(ctx, r, yield)
 	}
 	b.wantPages(s, 1)
+	want := s.published().snapshot
 	b.app.fetchers[b.handler.server].routes = broken
-	b.refresh(s)
+	for range 15 {
+		b.refresh(s)
+	}
+	if n := b.logged("sitemap refresh failed; the published sitemap stays"); n != 1 || s.published().snapshot != want {
+		t.Errorf("logged %d times, %d pages are served", n, pagesOf(s.published().snapshot))
+	}
 	if got := s.published(); got.next != (nextRefresh{}) || got.history.Last.Result != outcome.Failed || got.report.Result != outcome.Failed {
 		t.Errorf("after one that failed: %+v, %+v", got.next, got.history)
 	}

@@ -72,26 +72,6 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	})
 }
 
-// TestCostOfRefresh: waiting for pages, or for other sites that compute, does not count.
-func TestCostOfRefresh(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		front := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if r.URL.Path == "/a" {
-				time.Sleep(5 * time.Second)
-			}
-			return front(w, r)
-		}
-		b.app.compute <- struct{}{} // another site computes
-		time.AfterFunc(10*time.Second, func() { <-b.app.compute })
-		begun := time.Now()
-		out := b.site("named.example").refresh(t.Context(), false)
-		if took := time.Since(begun); took < 10*time.Second || out.Cost != 0 || pagesOf(out.Snapshot) != 1 {
-			t.Errorf("it took %s, of which %s count; got %+v", took, out.Cost, out)
-		}
-	})
-}
-
 // TestHungPage: while nothing is published, a page that hangs keeps the others waiting for moments, also after an
 // empty refresh. It has its time then.
 func TestHungPage(t *testing.T) {
@@ -117,7 +97,8 @@ func TestHungPage(t *testing.T) {
 	})
 }
 
-// TestCostOfGathering: reading the sources counts, be a page fetched meanwhile or not.
+// TestCostOfGathering: reading the sources counts, be a page fetched meanwhile or not. Waiting for pages, or for other sites that
+// compute, does not.
 func TestCostOfGathering(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		named := []string{"/a"}
@@ -133,16 +114,22 @@ func TestCostOfGathering(t *testing.T) {
 		pages := b.pages
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			if r.URL.Path != "/" {
-				time.Sleep(2 * time.Second) // which does not count
+				time.Sleep(2 * time.Second)
 			}
 			return pages(w, r)
 		}
 		s := b.site("named.example")
 		for i, paths := range [][]string{{"/a"}, {"/a"}, {"/a", "/b"}} {
 			named = paths
+			isLast := i == 2
+			if isLast {
+				b.app.compute <- struct{}{} // another site computes
+				time.AfterFunc(20*time.Second, func() { <-b.app.compute })
+			}
 			out := s.refresh(t.Context(), false)
 			hasFetched := out.Crawled.Fetched > 0
-			if out.Cost != 3*time.Second || hasFetched != (i != 1) {
+			hasWaited := out.Took > 10*time.Second
+			if out.Cost != 3*time.Second || hasFetched != (i != 1) || hasWaited != isLast {
 				t.Errorf("refresh %d: %s of %s count, %d pages were fetched", i, out.Cost, out.Took, out.Crawled.Fetched)
 			}
 			time.Sleep(time.Hour)
@@ -541,35 +528,9 @@ func status(code int) caddyhttp.HandlerFunc {
 
 func failingSource(context.Context, *Refresh, func(Page) error) error { return errors.New("gone") }
 
-// TestSuperseded: Caddy stops a configuration only after the next one has started, which may take
-// long while connections are open. What the next one publishes stays.
-func TestSuperseded(t *testing.T) {
-	before, next := newBench(t, nil), newBench(t, nil)
-	before.app.number, next.app.number = configurations.Add(1), configurations.Add(1)
-	before.lists(numbered(20)...)
-	old := before.site("named.example")
-	before.wantPages(old, 20)
-
-	next.app.before = latest.Swap(next.app.number)
-	next.handler.settings.digest, next.clock = 1, before.clock
-	next.lists(numbered(5)...)
-	s := next.site("named.example")
-	next.wantPages(s, 5)
-	before.clock = next.clock
-	last := old.published().report
-	before.wantPages(old, 5)
-	if old.published().report != last || s.published().next.due.IsZero() {
-		t.Errorf("the configuration before reports %+v, the next one has the plan %v", old.published().report, s.published().next)
-	}
-	next.wantPages(s, 5)
-
-	_ = next.app.Cleanup() // another app of the next configuration could not be started
-	before.clock = next.clock
-	before.wantPages(old, 20)
-}
-
 // TestSupersededMeanwhile: the next configuration starts while a refresh of the one before waits for the records or to
-// compute, and waits no longer than three seconds for it. What is published, and planned, is its own.
+// compute, and waits no longer than three seconds for it. What is published, and planned, is its own, until it is given up, as when
+// another of its apps cannot be started.
 func TestSupersededMeanwhile(t *testing.T) {
 	for _, computes := range []bool{true, false} {
 		inBubble(t, func(t *testing.T, before *bench) {
@@ -608,7 +569,11 @@ func TestSupersededMeanwhile(t *testing.T) {
 			if synctest.Wait(); s.published().snapshot != want || (fetched.Load() > 0) != computes || before.logs.Len() != lines {
 				t.Errorf("computes %t: %d pages are served, want 5; %d fetched before, logs %v", computes, pagesOf(s.published().snapshot), fetched.Load(), before.logs.All())
 			}
+			if s.published().next.due.IsZero() {
+				t.Error("it has no plan")
+			}
 			_ = next.app.Cleanup()
+			before.wantPages(old, 3)
 		})
 	}
 }
@@ -705,24 +670,6 @@ func (f sourceFunc) pages(_ context.Context, _ *Refresh, yield func(page.Page) e
 type sortedFunc struct{ sourceFunc }
 
 func (sortedFunc) sorted() bool { return true }
-
-// TestBrokenRefresh: one that does not come to its end changes nothing, however often.
-func TestBrokenRefresh(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists("/a", "/b")
-	s := b.site("named.example")
-	want := b.wantPages(s, 2)
-	b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
-	for range 15 {
-		if b.refresh(s) != want {
-			t.Fatal("what was served is gone")
-		}
-	}
-	lines := b.logs.FilterMessage("sitemap refresh failed; the published sitemap stays").All()
-	if got := s.published().report; got.Result != outcome.Failed || len(lines) != 1 {
-		t.Errorf("got %+v, logged %d times", got, len(lines))
-	}
-}
 
 // TestStopDoesNotWait for a source that ignores its context, and what that yields at last
 // changes nothing.

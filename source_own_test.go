@@ -40,6 +40,12 @@ func (b *bench) readOwn(s *site, probed probeResult, at time.Time) (string, erro
 	return strings.Join(paths, " "), err
 }
 
+// indexOf is a sitemap index of documents at paths.
+func indexOf(paths ...string) string {
+	const before, after = "<sitemap><loc>http://named.example", "</loc></sitemap>"
+	return "<sitemapindex>" + before + strings.Join(paths, after+before) + after + "</sitemapindex>"
+}
+
 // upstream marks a response as that of an upstream.
 func upstream(r *http.Request) {
 	r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
@@ -56,12 +62,11 @@ func TestOwnSitemapsFail(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
 			requests := make(map[string]int)
 			b.pages = func(w http.ResponseWriter, r *http.Request) error {
-				const doc = "<sitemap><loc>http://named.example"
 				requests[r.URL.Path]++
 				upstream(r)
 				switch r.URL.Path {
 				case "/index.xml":
-					fmt.Fprint(w, "<sitemapindex>", doc, "/gone.xml</loc></sitemap>", doc, "/1.txt</loc></sitemap>", doc, "/2.txt</loc></sitemap></sitemapindex>")
+					fmt.Fprint(w, indexOf("/gone.xml", "/1.txt", "/2.txt"))
 				case "/1.txt":
 					fmt.Fprint(w, "/a\n")
 				case "/2.txt":
@@ -185,15 +190,11 @@ func TestOwnSitemapsPace(t *testing.T) {
 			requests[r.URL.Path] = append(requests[r.URL.Path], time.Now())
 			switch r.URL.Path {
 			case "/sitemap.xml":
-				fmt.Fprint(w, "<sitemapindex>")
-				for i := range children {
-					fmt.Fprintf(w, "<sitemap><loc>http://named.example/%d.txt</loc></sitemap>", i)
-				}
-				fmt.Fprint(w, "</sitemapindex>")
-			case "/7.txt":
+				fmt.Fprint(w, indexOf(numbered(children)...))
+			case "/page-000007":
 				w.WriteHeader(http.StatusInternalServerError)
 			default:
-				fmt.Fprint(w, strings.TrimSuffix(r.URL.Path, ".txt")+"\n")
+				fmt.Fprint(w, r.URL.Path+"\n")
 			}
 			return nil
 		}
@@ -208,7 +209,7 @@ func TestOwnSitemapsPace(t *testing.T) {
 		s.setReady()
 		for range 50 { // minutes
 			got, err := b.readOwn(s, probed, time.Now())
-			if n := len(strings.Fields(got)); n != children-1 || err == nil || !strings.Contains(err.Error(), "/7.txt: status 500") {
+			if n := len(strings.Fields(got)); n != children-1 || err == nil || !strings.Contains(err.Error(), "/page-000007: status 500") {
 				t.Fatalf("got %d pages, %v", n, err)
 			}
 			time.Sleep(time.Minute)
@@ -220,7 +221,7 @@ func TestOwnSitemapsPace(t *testing.T) {
 		}
 		for path, at := range requests {
 			want := 1
-			if path == "/7.txt" {
+			if path == "/page-000007" {
 				want = 6 // after 1, 2, 4, 8, 16 minutes
 			}
 			if len(at) != want {
@@ -243,15 +244,11 @@ func TestOwnSitemapsPaceBesideFiles(t *testing.T) {
 			at = append(at, time.Now())
 			switch {
 			case r.URL.Path == "/sitemap.xml":
-				fmt.Fprint(w, "<sitemapindex>")
-				for i := range children {
-					fmt.Fprintf(w, "<sitemap><loc>http://named.example/%d.txt</loc></sitemap>", i)
-				}
-				fmt.Fprint(w, "</sitemapindex>")
+				fmt.Fprint(w, indexOf(numbered(children)...))
 			case isDown:
 				w.WriteHeader(http.StatusInternalServerError)
 			default:
-				fmt.Fprint(w, strings.TrimSuffix(r.URL.Path, ".txt")+"\n")
+				fmt.Fprint(w, r.URL.Path+"\n")
 			}
 			return nil
 		}
@@ -282,7 +279,7 @@ func TestOwnSitemapsRenamed(t *testing.T) {
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			upstream(r)
 			if r.URL.Path == "/sitemap.xml" {
-				fmt.Fprintf(w, "<sitemapindex><sitemap><loc>http://named.example/%d.txt</loc></sitemap></sitemapindex>", version)
+				fmt.Fprint(w, indexOf(fmt.Sprintf("/%d.txt", version)))
 				return nil
 			}
 			fmt.Fprint(w, "/a\n")
@@ -310,7 +307,7 @@ func TestOwnSitemapsUnread(t *testing.T) {
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			upstream(r)
 			if r.URL.Path == "/sitemap.xml" {
-				fmt.Fprint(w, "<sitemapindex><sitemap><loc>http://named.example/1.txt</loc></sitemap></sitemapindex>")
+				fmt.Fprint(w, indexOf("/1.txt"))
 				return nil
 			}
 			fmt.Fprint(w, "/a\n")
@@ -498,7 +495,6 @@ func TestOwnSitemapsStopped(t *testing.T) {
 func TestHiddenSitemap(t *testing.T) {
 	const warning = "the site has a sitemap of its own, which this one hides and no source reads: to merge its pages and dates, write the line into the block of sitemap"
 	const two = "<urlset><url><loc>http://named.example/x</loc></url><url><loc>http://named.example/y</loc></url></urlset>"
-	const index = "<sitemapindex><sitemap><loc>http://named.example/1.xml</loc></sitemap></sitemapindex>"
 	ours, err := snapshotOf(t, 10, "/a").Index.XML()
 	if err != nil {
 		t.Fatal(err)
@@ -521,7 +517,7 @@ func TestHiddenSitemap(t *testing.T) {
 		want    string // hidden, its URLs and documents, and the line
 	}{
 		"a sitemap":                {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
-		"an index":                 {site: map[string]string{"/sitemap.xml": index, "/1.xml": two}, want: "http://named.example/sitemap.xml 0 1 urls /sitemap.xml"},
+		"an index":                 {site: map[string]string{"/sitemap.xml": indexOf("/1.xml"), "/1.xml": two}, want: "http://named.example/sitemap.xml 0 1 urls /sitemap.xml"},
 		"compressed alone":         {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz 2 0 urls /sitemap.xml.gz"},
 		"a redirect to one":        {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 0 urls /wp-sitemap.xml"},
 		"that of a section":        {site: map[string]string{"/sitemap-blog.xml": two}, want: "http://named.example/sitemap-blog.xml 2 0 urls /sitemap-blog.xml"},
