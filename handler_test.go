@@ -70,11 +70,12 @@ func TestOtherRequests(t *testing.T) {
 }
 
 // TestWants: which paths are those of documents, as they come and as they came before a
-// rewrite. Visitors do not choose prefixes.
+// rewrite, which count less. Visitors do not choose prefixes.
 func TestWants(t *testing.T) {
 	no := false
 	docs := mounts{{prefix: "/docs"}, {prefix: "/my%20docs"}}
 	both := append(mounts{{}}, docs...)
+	sections := &Handler{Sections: given("blog /blog/*"), mounts: both}
 	for name, test := range map[string]struct {
 		handler    *Handler
 		path, sent string // "": the same
@@ -116,9 +117,21 @@ func TestWants(t *testing.T) {
 		"mounted without, too":    {&Handler{mounts: both}, "/sitemap.xml", "/old/sitemap.xml", wanted{}, "", true},
 		"of an old name, there":   {&Handler{mounts: both}, "/sitemap.xml", "/old.xml", wanted{}, "", true},
 		"not known where mounted": {&Handler{}, "/sitemap.xml", "/any/sitemap.xml", wanted{}, "", true},
+
+		"a section":                    {sections, "/sitemap-blog.xml", "", wanted{suffix: "-blog"}, "", true},
+		"a shard of it":                {sections, "/sitemap-blog-000000000000.xml", "", wanted{suffix: "-blog-000000000000"}, "", true},
+		"a section in a prefix":        {sections, "/sitemap-blog.xml", "/docs/sitemap-blog.xml", wanted{suffix: "-blog"}, "/docs", true},
+		"a former section":             {sections, "/sitemap-old.xml", "", wanted{suffix: "-old", isFormer: true}, "", true},
+		"a shard of a former one":      {sections, "/sitemap-old-000000000000.xml", "", wanted{suffix: "-old-000000000000", isFormer: true}, "", true},
+		"a former section in a prefix": {sections, "/sitemap-old.xml", "/docs/sitemap-old.xml", wanted{suffix: "-old", isFormer: true}, "/docs", true},
+		"rewritten from a former one":  {sections, "/sitemap.xml", "/sitemap-old.xml", wanted{}, "", true},
+		"rewritten to a former one":    {sections, "/sitemap-old.xml", "/old", wanted{suffix: "-old", isFormer: true}, "", true},
+		"a key that looks like a section": {&Handler{IndexNow: new(IndexNow)}, "/sitemap-old-key.txt", "",
+			wanted{suffix: "-old-key", form: publish.FormText, isFormer: true, key: "sitemap-old-key"}, "", true},
 	} {
 		b := newBench(t, func(h *Handler) {
 			h.Path, h.BaseURL, h.RobotsTxt, h.mounts = test.handler.Path, test.handler.BaseURL, test.handler.RobotsTxt, test.handler.mounts
+			h.Sections, h.IndexNow = test.handler.Sections, test.handler.IndexNow
 		})
 		r := b.request(http.MethodGet, strings.ReplaceAll(cmp.Or(test.sent, test.path), " ", "%20"), nil)
 		r.URL.Path = test.path

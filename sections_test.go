@@ -330,39 +330,6 @@ func TestFormerSections(t *testing.T) {
 	}
 }
 
-// TestFormerSectionsElsewhere: what a path named before a rewrite counts less than the document that it was rewritten to; and
-// a key of IndexNow may look like a section.
-func TestFormerSectionsElsewhere(t *testing.T) {
-	docs := mounts{{}, {prefix: "/docs"}}
-	for name, test := range map[string]struct {
-		path, sent string
-		want       wanted
-		prefix     string
-	}{
-		"as it is":          {"/sitemap-old.xml", "/sitemap-old.xml", wanted{suffix: "-old", isFormer: true}, ""},
-		"configured":        {"/sitemap-blog.xml", "/sitemap-blog.xml", wanted{suffix: "-blog"}, ""},
-		"a shard":           {"/sitemap-blog-000000000000.xml", "/sitemap-blog-000000000000.xml", wanted{suffix: "-blog-000000000000"}, ""},
-		"a former shard":    {"/sitemap-old-000000000000.xml", "/sitemap-old-000000000000.xml", wanted{suffix: "-old-000000000000", isFormer: true}, ""},
-		"rewritten":         {"/sitemap.xml", "/sitemap-old.xml", wanted{}, ""},
-		"rewritten to it":   {"/sitemap-old.xml", "/old", wanted{suffix: "-old", isFormer: true}, ""},
-		"in a prefix":       {"/sitemap-old.xml", "/docs/sitemap-old.xml", wanted{suffix: "-old", isFormer: true}, "/docs"},
-		"known in a prefix": {"/sitemap-blog.xml", "/docs/sitemap-blog.xml", wanted{suffix: "-blog"}, "/docs"},
-	} {
-		b := newBench(t, func(h *Handler) { h.Sections, h.mounts = given("blog /blog/*"), docs })
-		r := b.request(http.MethodGet, test.sent, nil)
-		r.URL.Path = test.path
-		want, prefix, ok := b.handler.wants(r)
-		if want != test.want || prefix != test.prefix || !ok {
-			t.Errorf("%s: got %+v of %q, %t", name, want, prefix, ok)
-		}
-	}
-	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
-	want, _, ok := b.handler.wants(b.request(http.MethodGet, "/sitemap-old-key.txt", nil))
-	if !ok || want.key != "sitemap-old-key" || !want.isFormer {
-		t.Errorf("got %+v, %t", want, ok)
-	}
-}
-
 // TestOwnSitemapsOfSections: what the application lists at the path of a section, which ours hides, is merged.
 func TestOwnSitemapsOfSections(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
