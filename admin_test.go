@@ -136,8 +136,7 @@ func TestSitesAt(t *testing.T) {
 			t.Errorf("%q: got %q, %v, %v, want %q", raw, got, sites, err, want)
 		}
 	}
-	for _, raw := range []string{"", "/a.html", "//a.example/a.html", "javascript:alert(1)", "http:///a", "http://u:p@a.example/", "http://a.example:x/",
-		"http://a.example/" + strings.Repeat("%0", 1<<20)} {
+	for _, raw := range []string{"/a.html", "http://a.example/" + strings.Repeat("%0", 1<<20)} {
 		if _, _, err := s.app.sitesAt(raw); err == nil || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)
 		}

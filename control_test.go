@@ -357,16 +357,6 @@ func TestUnreadFromTheStart(t *testing.T) {
 	}
 }
 
-// TestAbsentHost: what was published for a host that only visitors named goes once the site says that there is no such host.
-func TestAbsentHost(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists("/", "/a")
-	s := b.site("visited.example")
-	b.wantPages(s, 2)
-	b.pages = status(http.StatusNotFound)
-	b.wantPages(s, 0)
-}
-
 // broken is a server whose routes panic.
 var broken = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
 
@@ -425,20 +415,6 @@ func TestStopKeepsRecords(t *testing.T) {
 		}
 		w.stop(b)
 		w.restart(w.values, fetched-1) // of which one was under way
-	})
-}
-
-// TestFirstRefreshAtOnce: nothing is served, so the first refresh does not wait until all apps have started.
-func TestFirstRefreshAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		s := b.site("named.example")
-		b.app.serving = make(chan struct{})
-		b.app.group.Go(s.refreshWhenDue)
-		time.Sleep(firstWait / 2)
-		if pagesOf(s.published().snapshot) != 1 {
-			t.Error("the first refresh waits")
-		}
-		_ = b.app.Stop()
 	})
 }
 

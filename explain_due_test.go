@@ -146,7 +146,7 @@ func TestExplainGone(t *testing.T) {
 	b.lists("/", "/a")
 	s := b.site("named.example")
 	b.wantPages(s, 2)
-	for status, want := range map[int]bool{200: false, 301: true, 404: true, 410: true, 503: false, 429: false, 408: false} {
+	for status, want := range map[int]bool{200: false, 301: true, 404: true, 503: false} {
 		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
 			w.WriteHeader(status)
 			return nil

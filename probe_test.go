@@ -360,7 +360,7 @@ func TestRefusedAgent(t *testing.T) {
 }
 
 // TestMadeUpHost: of a host that only visitors named, nothing is listed before its front
-// page answers.
+// page answers, nor once the site says that there is no such host.
 func TestMadeUpHost(t *testing.T) {
 	b := newBench(t, nil)
 	b.lists("/a")
@@ -379,6 +379,8 @@ func TestMadeUpHost(t *testing.T) {
 	if b.refresh(made) == nil {
 		t.Error("nothing is listed although the front page answers")
 	}
+	b.pages = status(http.StatusNotFound)
+	b.wantPages(made, 0)
 }
 
 // TestSilentFrontPage: nothing is crawled of a host that only visitors named while its front page

@@ -579,26 +579,30 @@ func TestSupersededMeanwhile(t *testing.T) {
 }
 
 // TestRefreshOnceStarted: what the configuration before has published stays until all apps have started, as the next one
-// may fail to start.
+// may fail to start. Where nothing is served, the first refresh does not wait.
 func TestRefreshOnceStarted(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		s := b.site("named.example")
-		b.wantPages(s, 1)
-		b.lists("/a", "/b")
-		b.app.serving = make(chan struct{})
-		s.schedule.At(time.Now())
-		b.app.group.Go(s.refreshWhenDue)
-		time.Sleep(firstWait / 2)
-		if got := pagesOf(s.published().snapshot); got != 1 {
-			t.Errorf("%d pages are served before all apps have started", got)
-		}
-		close(b.app.serving)
-		time.Sleep(firstWait / 4)
-		if got := pagesOf(s.published().snapshot); got != 2 {
-			t.Errorf("%d pages are served after that", got)
-		}
-		_ = b.app.Stop()
-	})
+	for _, serves := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			s := b.site("named.example")
+			if serves {
+				b.wantPages(s, 1)
+				b.lists("/a", "/b")
+				s.schedule.At(time.Now())
+			}
+			b.app.serving = make(chan struct{})
+			b.app.group.Go(s.refreshWhenDue)
+			time.Sleep(firstWait / 2)
+			if got := pagesOf(s.published().snapshot); got != 1 {
+				t.Errorf("it serves %t: %d pages are served before all apps have started", serves, got)
+			}
+			close(b.app.serving)
+			time.Sleep(firstWait / 4)
+			if got := pagesOf(s.published().snapshot); serves && got != 2 {
+				t.Errorf("%d pages are served after that", got)
+			}
+			_ = b.app.Stop()
+		})
+	}
 }
 
 // TestBriefFailures: what was published stays while a server error keeps the probe from finding
