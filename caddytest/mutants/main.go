@@ -1,0 +1,295 @@
+// Command mutants tests the tests. It breaks the product at random places, one at a time,
+// and looks whether the tests of the package that is broken notice:
+//
+//	go run ./caddytest/mutants [-seed 1] [-n 200] [-short] [package...]
+//
+// The mutants are shared out over the root and all packages of internal by their size. With
+// packages, only their share of the mutants is run. The same seed has the same mutants, as
+// long as a package is the same. No file is changed: the compiler is given others (-overlay).
+//
+// It prints what became of each mutant. One that survives shows that a test is missing, that
+// the code is superfluous, or that the mutant does the same as the code. It fails if more
+// than a twentieth survives.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"hash/fnv"
+	"io"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fewest is how many mutants the smallest package has.
+const fewest = 3
+
+// aPackage is one whose tests are tested.
+type aPackage struct {
+	ImportPath, Dir string
+	GoFiles         []string
+
+	name    string // as go test takes it, such as ./internal/page
+	mutants []mutant
+	tokens  int
+	share   int // of the mutants that are asked for
+}
+
+// fates are what becomes of a mutant, with how many of a package.
+type fates struct {
+	killed, survived, timeout, invalid int
+}
+
+// trial is one run of the program.
+type trial struct {
+	seed  uint64
+	short bool
+	work  string // a folder for what the tests and this program write
+}
+
+func main() {
+	log.SetFlags(0)
+	var t trial
+	var n int
+	flag.Uint64Var(&t.seed, "seed", 1, "which mutants are chosen")
+	flag.IntVar(&n, "n", 200, "number of mutants of all packages")
+	flag.BoolVar(&t.short, "short", false, "run the short tests only")
+	flag.Parse()
+
+	packages, err := list()
+	if err != nil {
+		log.Fatal(err)
+	}
+	shareOut(packages, n)
+	if flag.NArg() > 0 {
+		packages = slices.DeleteFunc(packages, func(p *aPackage) bool { return !slices.Contains(flag.Args(), p.name) })
+	}
+	t.work, err = os.MkdirTemp("", "mutants")
+	if err != nil {
+		log.Fatal(err)
+	}
+	all, err := t.run(packages)
+	_ = os.RemoveAll(t.work)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if all.survived*20 > all.killed+all.timeout+all.survived {
+		log.Fatal("too many mutants survive")
+	}
+}
+
+// list returns the packages of the product, with all their mutants.
+func list() ([]*aPackage, error) {
+	// It leaves out the files of other systems, whose mutants would not be compiled.
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles", ".", "./internal/...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	var packages []*aPackage
+	var module string
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := new(aPackage)
+		if err := decoder.Decode(p); errors.Is(err, io.EOF) {
+			return packages, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if module == "" {
+			module = p.ImportPath
+		}
+		p.name = "." + strings.TrimPrefix(p.ImportPath, module)
+		if err := p.read(); err != nil {
+			return nil, err
+		}
+		packages = append(packages, p)
+	}
+}
+
+func (p *aPackage) read() error {
+	for _, file := range p.GoFiles {
+		path := filepath.Join(p.Dir, file)
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		mutants, err := find(path, source)
+		if err != nil {
+			return err
+		}
+		p.mutants = append(p.mutants, mutants...)
+		p.tokens += tokens(source)
+	}
+	return nil
+}
+
+func tokens(source []byte) (count int) {
+	files := token.NewFileSet()
+	var s scanner.Scanner
+	s.Init(files.AddFile("", -1, len(source)), source, nil, 0)
+	for {
+		if _, kind, _ := s.Scan(); kind == token.EOF {
+			return count
+		}
+		count++
+	}
+}
+
+// shareOut sets how many of n mutants each package has: in proportion to its tokens, with a
+// few for the smallest.
+func shareOut(packages []*aPackage, n int) {
+	for _, p := range packages {
+		p.share = fewest
+	}
+	for range n - fewest*len(packages) {
+		next := slices.MaxFunc(packages, func(a, b *aPackage) int { return a.tokens*b.share - b.tokens*a.share })
+		next.share++
+	}
+}
+
+func (t *trial) run(packages []*aPackage) (all fates, err error) {
+	totals := make(map[*aPackage]fates)
+	for _, p := range packages {
+		if totals[p], err = t.try(p); err != nil {
+			return all, err
+		}
+	}
+	fmt.Printf("\n%-24s %8s %8s %8s %8s %8s\n", "", "tokens", "killed", "timeout", "survived", "invalid")
+	for _, p := range packages {
+		f := totals[p]
+		fmt.Printf("%-24s %8d %8d %8d %8d %8d\n", p.name, p.tokens, f.killed, f.timeout, f.survived, f.invalid)
+		all.killed += f.killed
+		all.timeout += f.timeout
+		all.survived += f.survived
+		all.invalid += f.invalid
+	}
+	fmt.Printf("%-24s %8s %8d %8d %8d %8d\n", "all", "", all.killed, all.timeout, all.survived, all.invalid)
+	return all, nil
+}
+
+// try runs the tests of a package on its share of the mutants.
+func (t *trial) try(p *aPackage) (fates, error) {
+	var f fates
+	limits, err := t.measure(p)
+	if err != nil {
+		return f, err
+	}
+	// The choice depends on the package alone, so that it can be repeated alone.
+	name := fnv.New64()
+	_, _ = name.Write([]byte(p.name))
+	random := rand.New(rand.NewPCG(t.seed, name.Sum64()))
+	random.Shuffle(len(p.mutants), func(i, j int) { p.mutants[i], p.mutants[j] = p.mutants[j], p.mutants[i] })
+	for _, m := range p.mutants {
+		if f.killed+f.survived+f.timeout == p.share {
+			break
+		}
+		overlay, err := t.overlay(m)
+		if err != nil {
+			return f, err
+		}
+		if t.goTool("build", "-overlay", overlay, p.name) != nil {
+			f.invalid++ // another takes its place
+			continue
+		}
+		fate, by := t.test(p, overlay, limits)
+		switch fate {
+		case "killed":
+			f.killed++
+		case "timeout":
+			f.timeout++
+		case "survived":
+			f.survived++
+		}
+		fmt.Printf("%-8s %s:%d: %s %s\n", fate, filepath.Join(p.name, filepath.Base(m.path)), m.line, m.kind, by)
+		fmt.Print(m.diff())
+	}
+	return f, nil
+}
+
+// A limit is how long the tests of a package may take, with the flags given.
+type limit struct {
+	flags   []string
+	timeout time.Duration
+}
+
+// measure runs the tests of a package without a mutant: first the short ones, which find most
+// mutants, then all of them.
+func (t *trial) measure(p *aPackage) ([]limit, error) {
+	limits := []limit{{flags: []string{"-short"}}}
+	if !t.short {
+		limits = append(limits, limit{})
+	}
+	for i := range limits {
+		l := &limits[i]
+		begin := time.Now()
+		if err := t.goTool(append(append([]string{"test", "-vet=off", "-count=1"}, l.flags...), p.name)...); err != nil {
+			return nil, fmt.Errorf("without a mutant: %w", err)
+		}
+		// A machine that is busy with something else should kill no mutant.
+		l.timeout = 3*time.Since(begin) + 20*time.Second
+	}
+	return limits, nil
+}
+
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// test says what became of a mutant, and which test found it.
+func (t *trial) test(p *aPackage, overlay string, limits []limit) (fate, by string) {
+	for _, l := range limits {
+		// What vet finds is not what the tests find.
+		args := []string{"test", "-vet=off", "-failfast", "-overlay", overlay, "-timeout", l.timeout.String()}
+		err := t.goTool(append(append(args, l.flags...), p.name)...)
+		if err == nil {
+			continue
+		}
+		text := err.Error()
+		if strings.Contains(text, "panic: test timed out") {
+			return "timeout", ""
+		}
+		by = "by a panic"
+		if test := failed.FindStringSubmatch(text); test != nil {
+			by = "by " + test[1]
+		}
+		return "killed", by
+	}
+	return "survived", ""
+}
+
+// overlay writes a mutant, and what tells the compiler of it.
+func (t *trial) overlay(m mutant) (string, error) {
+	file := filepath.Join(t.work, "mutant.go")
+	if err := os.WriteFile(file, m.mutated(), 0o600); err != nil {
+		return "", err
+	}
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {m.path: file}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(t.work, "overlay.json")
+	return overlay, os.WriteFile(overlay, replace, 0o600)
+}
+
+// goTool runs the go command. Its error has what was printed.
+func (t *trial) goTool(args ...string) error {
+	command := exec.Command("go", args...)
+	// A test that is stopped leaves its temporary folders, and a mutant may write where the
+	// product keeps what it knows.
+	command.Env = append(os.Environ(), "TMPDIR="+t.work, "XDG_DATA_HOME="+t.work)
+	command.WaitDelay = 10 * time.Second // for what a test has started and not ended
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
