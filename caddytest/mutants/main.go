@@ -1,11 +1,11 @@
 // Command mutants tests the tests. It breaks the product at random places, one at a time,
 // and looks whether the tests of the package that is broken notice:
 //
-//	go run ./caddytest/mutants [-seed 1] [-n 200] [-short] [package...]
+//	go run ./caddytest/mutants [-seed 1] [-n 200] [-short] [-at page.go:31] [package...]
 //
 // The mutants are shared out over the root and all packages of internal by their size. With
 // packages, only their share of the mutants is run. The same seed has the same mutants, as
-// long as a package is the same. No file is changed: the compiler is given others (-overlay).
+// long as a package is the same; -at tries some of them again. No file is changed: the compiler is given others (-overlay).
 //
 // It prints what became of each mutant. One that survives shows that a test is missing, that
 // the code is superfluous, or that the mutant does the same as the code. It fails if more
@@ -40,8 +40,11 @@ const fewest = 3
 type aPackage struct {
 	ImportPath, Dir string
 	GoFiles         []string
+	TestGoFiles     []string
+	XTestGoFiles    []string
 
 	name    string // as go test takes it, such as ./internal/page
+	hasLong bool   // tests that -short spares
 	mutants []mutant
 	tokens  int
 	share   int // of the mutants that are asked for
@@ -49,13 +52,14 @@ type aPackage struct {
 
 // fates are what becomes of a mutant, with how many of a package.
 type fates struct {
-	killed, survived, timeout, invalid int
+	killed, survived, timeout, skipped, invalid int
 }
 
 // trial is one run of the program.
 type trial struct {
 	seed  uint64
 	short bool
+	at    string
 	work  string // a folder for what the tests and this program write
 }
 
@@ -66,6 +70,7 @@ func main() {
 	flag.Uint64Var(&t.seed, "seed", 1, "which mutants are chosen")
 	flag.IntVar(&n, "n", 200, "number of mutants of all packages")
 	flag.BoolVar(&t.short, "short", false, "run the short tests only")
+	flag.StringVar(&t.at, "at", "", "try only those of the mutants that are at these places, with commas between them")
 	flag.Parse()
 
 	packages, err := list()
@@ -93,7 +98,7 @@ func main() {
 // list returns the packages of the product, with all their mutants.
 func list() ([]*aPackage, error) {
 	// It leaves out the files of other systems, whose mutants would not be compiled.
-	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles", ".", "./internal/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles", ".", "./internal/...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
@@ -130,6 +135,13 @@ func (p *aPackage) read() error {
 		}
 		p.mutants = append(p.mutants, mutants...)
 		p.tokens += tokens(source)
+	}
+	for _, file := range append(p.TestGoFiles, p.XTestGoFiles...) {
+		source, err := os.ReadFile(filepath.Join(p.Dir, file))
+		if err != nil {
+			return err
+		}
+		p.hasLong = p.hasLong || bytes.Contains(source, []byte("testing.Short()"))
 	}
 	return nil
 }
@@ -181,7 +193,7 @@ func (t *trial) run(packages []*aPackage) (all fates, err error) {
 // try runs the tests of a package on its share of the mutants.
 func (t *trial) try(p *aPackage) (fates, error) {
 	var f fates
-	limits, err := t.measure(p)
+	tests, err := t.measure(p)
 	if err != nil {
 		return f, err
 	}
@@ -191,18 +203,23 @@ func (t *trial) try(p *aPackage) (fates, error) {
 	random := rand.New(rand.NewPCG(t.seed, name.Sum64()))
 	random.Shuffle(len(p.mutants), func(i, j int) { p.mutants[i], p.mutants[j] = p.mutants[j], p.mutants[i] })
 	for _, m := range p.mutants {
-		if f.killed+f.survived+f.timeout == p.share {
+		if f.killed+f.survived+f.timeout+f.skipped == p.share {
 			break
 		}
 		overlay, err := t.overlay(m)
 		if err != nil {
 			return f, err
 		}
-		if t.goTool("build", "-overlay", overlay, p.name) != nil {
+		if t.command(p.Dir, "go", "build", "-overlay", overlay, ".") != nil {
 			f.invalid++ // another takes its place
 			continue
 		}
-		fate, by := t.test(p, overlay, limits)
+		place := fmt.Sprintf("%s:%d", filepath.Base(m.path), m.line)
+		if t.at != "" && !slices.Contains(strings.Split(t.at, ","), place) {
+			f.skipped++
+			continue
+		}
+		fate, by := t.test(p, overlay, m, tests)
 		switch fate {
 		case "killed":
 			f.killed++
@@ -211,59 +228,52 @@ func (t *trial) try(p *aPackage) (fates, error) {
 		case "survived":
 			f.survived++
 		}
-		fmt.Printf("%-8s %s:%d: %s %s\n", fate, filepath.Join(p.name, filepath.Base(m.path)), m.line, m.kind, by)
+		fmt.Printf("%-8s %s/%s: %s %s\n", fate, p.name, place, m.kind, by)
 		fmt.Print(m.diff())
 	}
 	return f, nil
 }
 
-// A limit is how long the tests of a package may take, with the flags given.
-type limit struct {
-	flags   []string
-	timeout time.Duration
-}
-
-// measure runs the tests of a package without a mutant: first the short ones, which find most
-// mutants, then all of them.
-func (t *trial) measure(p *aPackage) ([]limit, error) {
-	limits := []limit{{flags: []string{"-short"}}}
-	if !t.short {
-		limits = append(limits, limit{})
-	}
-	for i := range limits {
-		l := &limits[i]
-		begin := time.Now()
-		if err := t.goTool(append(append([]string{"test", "-vet=off", "-count=1"}, l.flags...), p.name)...); err != nil {
-			return nil, fmt.Errorf("without a mutant: %w", err)
-		}
-		// A machine that is busy with something else should kill no mutant.
-		l.timeout = 3*time.Since(begin) + 20*time.Second
-	}
-	return limits, nil
-}
-
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // test says what became of a mutant, and which test found it.
-func (t *trial) test(p *aPackage, overlay string, limits []limit) (fate, by string) {
-	for _, l := range limits {
+func (t *trial) test(p *aPackage, overlay string, m mutant, tests []measured) (fate, by string) {
+	var names []string
+	// A machine that is busy with something else should kill no mutant.
+	patience := 30 * time.Second
+	for _, test := range reaching(tests, m) {
+		names = append(names, test.name)
+		patience += 3 * test.takes
+	}
+	var runs [][]string
+	if len(names) > 0 {
+		runs = append(runs, []string{"-short", "-timeout", patience.String(), "-run", "^(" + strings.Join(names, "|") + ")$"})
+	}
+	if p.hasLong && !t.short {
+		runs = append(runs, []string{"-timeout", "20m"})
+	}
+	if len(runs) == 0 {
+		return "survived", "no test reaches it"
+	}
+	for _, flags := range runs {
 		// What vet finds is not what the tests find.
-		args := []string{"test", "-vet=off", "-failfast", "-overlay", overlay, "-timeout", l.timeout.String()}
-		err := t.goTool(append(append(args, l.flags...), p.name)...)
-		if err == nil {
-			continue
+		args := append([]string{"test", "-vet=off", "-failfast", "-overlay", overlay}, flags...)
+		if err := t.command(p.Dir, "go", append(args, ".")...); err != nil {
+			return cause(err.Error())
 		}
-		text := err.Error()
-		if strings.Contains(text, "panic: test timed out") {
-			return "timeout", ""
-		}
-		by = "by a panic"
-		if test := failed.FindStringSubmatch(text); test != nil {
-			by = "by " + test[1]
-		}
-		return "killed", by
 	}
 	return "survived", ""
+}
+
+// cause says from what failing tests print what became of a mutant.
+func cause(text string) (fate, by string) {
+	if strings.Contains(text, "panic: test timed out") {
+		return "timeout", ""
+	}
+	if test := failed.FindStringSubmatch(text); test != nil {
+		return "killed", "by " + test[1]
+	}
+	return "killed", "by a panic"
 }
 
 // overlay writes a mutant, and what tells the compiler of it.
@@ -280,16 +290,17 @@ func (t *trial) overlay(m mutant) (string, error) {
 	return overlay, os.WriteFile(overlay, replace, 0o600)
 }
 
-// goTool runs the go command. Its error has what was printed.
-func (t *trial) goTool(args ...string) error {
-	command := exec.Command("go", args...)
+// command runs a program. Its error has what was printed.
+func (t *trial) command(folder, program string, args ...string) error {
+	command := exec.Command(program, args...)
+	command.Dir = folder
 	// A test that is stopped leaves its temporary folders, and a mutant may write where the
 	// product keeps what it knows.
 	command.Env = append(os.Environ(), "TMPDIR="+t.work, "XDG_DATA_HOME="+t.work)
 	command.WaitDelay = 10 * time.Second // for what a test has started and not ended
 	out, err := command.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, out)
 	}
 	return nil
 }

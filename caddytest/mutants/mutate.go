@@ -13,10 +13,18 @@ import (
 type mutant struct {
 	path       string
 	line       int
+	column     int
+	function   *function // nil: it is in none
 	kind       string
 	start, end int // bytes of the source that the replacement stands for
 	with       string
 	source     []byte
+}
+
+// A function is what is known of the innermost function around a mutant.
+type function struct {
+	results     *ast.FieldList
+	first, last int // lines
 }
 
 // mutated is the file as the mutant has it.
@@ -53,6 +61,7 @@ type finder struct {
 	path   string
 	source []byte
 	files  *token.FileSet
+	in     *function // where it is
 	found  []mutant
 }
 
@@ -66,27 +75,22 @@ func find(path string, source []byte) ([]mutant, error) {
 	}
 	f := &finder{path: path, source: source, files: files}
 	for _, declaration := range file.Decls {
-		f.walk(declaration, nil)
+		f.walk(declaration)
 	}
 	return f.found, nil
 }
 
-// walk looks for mutants in a node, whose innermost function has the results given.
-func (f *finder) walk(root ast.Node, results *ast.FieldList) {
+func (f *finder) walk(root ast.Node) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			if n.Body != nil {
-				f.returnEarly(n.Body, n.Type.Results)
-				f.walk(n.Body, n.Type.Results)
-			}
+			f.walkFunction(n.Type, n.Body)
 			return false
 		case *ast.FuncLit:
-			f.returnEarly(n.Body, n.Type.Results)
-			f.walk(n.Body, n.Type.Results)
+			f.walkFunction(n.Type, n.Body)
 			return false
 		case *ast.ReturnStmt:
-			f.returnZero(n, results)
+			f.returnZero(n)
 		case *ast.IfStmt:
 			f.negate(n.Cond)
 		case *ast.SwitchStmt:
@@ -116,7 +120,7 @@ func (f *finder) walk(root ast.Node, results *ast.FieldList) {
 				return false
 			}
 			if isName(n.Fun, "make") {
-				f.walkMake(n, results)
+				f.walkMake(n)
 				return false
 			}
 		}
@@ -124,16 +128,36 @@ func (f *finder) walk(root ast.Node, results *ast.FieldList) {
 	})
 }
 
+func (f *finder) walkFunction(signature *ast.FuncType, body *ast.BlockStmt) {
+	if body == nil || len(body.List) == 0 {
+		return
+	}
+	around := f.in
+	f.in = &function{
+		results: signature.Results,
+		first:   f.files.Position(body.Pos()).Line,
+		last:    f.files.Position(body.End()).Line,
+	}
+	if _, isReturn := body.List[0].(*ast.ReturnStmt); !isReturn { // which is a mutant of its own
+		begin := body.List[0].Pos()
+		f.add("return early", begin, begin, f.zeros()+"; ")
+	}
+	f.walk(body)
+	f.in = around
+}
+
 func (f *finder) add(kind string, start, end token.Pos, with string) {
 	from := f.files.Position(start)
 	f.found = append(f.found, mutant{
-		path:   f.path,
-		line:   from.Line,
-		kind:   kind,
-		start:  from.Offset,
-		end:    f.files.Position(end).Offset,
-		with:   with,
-		source: f.source,
+		path:     f.path,
+		line:     from.Line,
+		column:   from.Column,
+		function: f.in,
+		kind:     kind,
+		start:    from.Offset,
+		end:      f.files.Position(end).Offset,
+		with:     with,
+		source:   f.source,
 	})
 }
 
@@ -166,13 +190,13 @@ func (f *finder) nextNumber(literal *ast.BasicLit) {
 	}
 }
 
-// zeros is a statement that returns the zero values of a function's results.
-func (f *finder) zeros(results *ast.FieldList) string {
-	if results == nil {
+// zeros is a statement that returns the zero values of the function's results.
+func (f *finder) zeros() string {
+	if f.in.results == nil {
 		return "return"
 	}
 	var values []string
-	for _, field := range results.List {
+	for _, field := range f.in.results.List {
 		for range max(1, len(field.Names)) {
 			values = append(values, "*new("+f.text(field.Type)+")")
 		}
@@ -180,30 +204,20 @@ func (f *finder) zeros(results *ast.FieldList) string {
 	return "return " + strings.Join(values, ", ")
 }
 
-func (f *finder) returnEarly(body *ast.BlockStmt, results *ast.FieldList) {
-	if len(body.List) == 0 {
-		return
-	}
-	if _, only := body.List[0].(*ast.ReturnStmt); only {
-		return // which is a mutant of its own
-	}
-	f.add("return early", body.Lbrace+1, body.Lbrace+1, " "+f.zeros(results)+";")
-}
-
-func (f *finder) returnZero(n *ast.ReturnStmt, results *ast.FieldList) {
+func (f *finder) returnZero(n *ast.ReturnStmt) {
 	for _, result := range n.Results {
 		if !isZero(result) {
-			f.add("return zero", n.Pos(), n.End(), f.zeros(results))
+			f.add("return zero", n.Pos(), n.End(), f.zeros())
 			return
 		}
 	}
 }
 
 // walkMake leaves out the sizes that a map or the room of a slice begins with: both grow.
-func (f *finder) walkMake(call *ast.CallExpr, results *ast.FieldList) {
+func (f *finder) walkMake(call *ast.CallExpr) {
 	_, isMap := call.Args[0].(*ast.MapType)
 	if len(call.Args) > 1 && !isMap {
-		f.walk(call.Args[1], results)
+		f.walk(call.Args[1])
 	}
 }
 
