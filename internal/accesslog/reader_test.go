@@ -178,8 +178,12 @@ func TestLateSites(t *testing.T) {
 	r.sites[c] = true
 	r.clock = r.clock.Add(rereadAfter - time.Second)
 	line(c, "/c")
+	before := a.progress.Get(0, 0)
 	r.want(true, map[string]int{Counts: 5}) // too soon to read all again, but what comes is noted
 	r.wantVisits(c, "/c")
+	if reflect.DeepEqual(a.progress.Get(0, 0), before) {
+		t.Error("a site does not know of the line that was just read")
+	}
 	r.clock = r.clock.Add(2 * time.Second)
 	r.want(true, map[string]int{Counts: 5})
 	if !r.joined[c] {

@@ -65,21 +65,22 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestNews: the span of the news is that of the last selection.
+// TestNews: the span of the news is that of the last selection, and so is the time at which dates are due.
 func TestNews(t *testing.T) {
 	begun := time.Unix(1e9, 0).UTC()
 	span := Span{From: begun, Until: begun.Add(time.Hour)}
-	h := History{}.After(Outcome{Result: Published}, Ended{Selected: true, News: span})
+	h := History{}.After(Outcome{Result: Published}, Ended{Selected: true, News: span, DatesDue: begun})
 	for _, o := range []Outcome{{Result: Unchanged}, Fail(errors.New("gone"))} {
 		h = h.After(o, Ended{Selected: o.Result == Failed})
 		encoded, err := json.Marshal(h)
 		h = History{}
-		if err = errors.Join(err, json.Unmarshal(encoded, &h)); err != nil || h.News != span {
-			t.Errorf("%s: got %+v, %v", o.Result, h.News, err)
+		if err = errors.Join(err, json.Unmarshal(encoded, &h)); err != nil || h.News != span || !h.DatesDue.Equal(begun) {
+			t.Errorf("%s: got %+v, %s, %v", o.Result, h.News, h.DatesDue, err)
 		}
 	}
-	if h = h.After(Outcome{Result: Published}, Ended{Selected: true}); h.News != (Span{}) {
-		t.Errorf("without news: got %+v", h.News)
+	h = h.After(Outcome{Result: Published}, Ended{Selected: true})
+	if h.News != (Span{}) || !h.DatesDue.IsZero() {
+		t.Errorf("without news: got %+v, %s", h.News, h.DatesDue)
 	}
 }
 

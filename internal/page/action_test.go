@@ -398,6 +398,7 @@ cancel /orders/7/cancel/done
 close /2024/12345/close
 activate /auth/activate/NzM4OTI1MA==/done
 close /tickets?Action=close
+close /tickets/abc1def/close
 `
 
 // listOf returns the lines of a table that are neither empty nor comments.

@@ -2,6 +2,8 @@ package wait
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,5 +29,92 @@ func TestOrLeave(t *testing.T) {
 			}
 			time.Sleep(test.takes) // f comes to its end
 		})
+	}
+}
+
+// TestAbandoned: what was abandoned is counted until it ends.
+func TestAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var abandoned atomic.Int32
+		for range 2 {
+			Workers(nil).OrLeave(ctx, time.Second, &abandoned, func() { time.Sleep(time.Minute) })
+		}
+		if got := abandoned.Load(); got != 2 {
+			t.Errorf("got %d, want 2", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := abandoned.Load(); got != 0 {
+			t.Errorf("after they have ended, got %d", got)
+		}
+	})
+}
+
+// TestWorkers: each worker runs a function at a time, and they end with their context.
+func TestWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := NewWorkers(ctx, 2)
+		isFree := func() bool {
+			synctest.Wait()
+			select {
+			case w <- func() { time.Sleep(time.Minute) }:
+				return true
+			default:
+				return false
+			}
+		}
+		got := []bool{isFree(), isFree(), isFree()}
+		time.Sleep(time.Minute)
+		got = append(got, isFree())
+		cancel()
+		time.Sleep(time.Minute)
+		got = append(got, isFree())
+		if want := []bool{true, true, false, true, false}; !slices.Equal(got, want) {
+			t.Errorf("got %t, want %t", got, want)
+		}
+		// All are gone, and it runs all the same.
+		if !w.OrLeave(t.Context(), 0, new(atomic.Int32), func() {}) {
+			t.Error("it was abandoned")
+		}
+	})
+}
+
+// TestSlots: no more are taken than there are, unless there is no bound.
+func TestSlots(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSlots(1)
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if !s.Take(t.Context()) || s.Take(brief) {
+			t.Error("of one slot, not one was given")
+		}
+		s.Release()
+		if s.Take(ended) {
+			t.Error("a slot was given after the end")
+		}
+		if !s.Take(t.Context()) {
+			t.Error("the slot was not given back")
+		}
+	})
+	var none Slots
+	if !none.Take(t.Context()) || !none.Take(t.Context()) || none.Take(ended) {
+		t.Error("without a bound, a slot is given until the end")
+	}
+	none.Release()
+}
+
+func TestIsDone(t *testing.T) {
+	c := make(chan struct{})
+	if IsDone(c) {
+		t.Error("an open channel is done")
+	}
+	close(c)
+	if !IsDone(c) {
+		t.Error("a closed channel is not done")
 	}
 }
