@@ -95,6 +95,9 @@ func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others 
 		if gzip {
 			want[name+".gz"] = true
 		}
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode()&0o600 != 0o600 {
+			t.Errorf("%s: its owner cannot read or write it: %v", name, err)
+		}
 	}
 	got := map[string]bool{}
 	entries, _ := os.ReadDir(dir)

@@ -52,6 +52,11 @@ func TestOrder(t *testing.T) {
 			[]string{"/shop/blue/x", "/shop/page/2", "/shop/dark/x", "/shop/page/3/", "/shop/red/x"},
 		},
 		{
+			"between folders that have had as many turns by depth",
+			[]string{"1 /a/red/x", "5 /a/blue/x", "2 /b/red/x", "3 /b/blue/x"},
+			[]string{"/a/red/x", "/b/red/x", "/b/blue/x", "/a/blue/x"},
+		},
+		{
 			"folders beyond the last one are none",
 			[]string{"2 /1/2/3/4/5/6/7/8/a/a", "2 /1/2/3/4/5/6/7/8/a/b", "3 /1/2/3/4/5/6/7/8/b/a"},
 			[]string{"/1/2/3/4/5/6/7/8/a/a", "/1/2/3/4/5/6/7/8/a/b", "/1/2/3/4/5/6/7/8/b/a"},

@@ -26,6 +26,22 @@ func TestStatusTable(t *testing.T) {
 	}
 }
 
+// TestRemedyAt: the remedy against canonicals on another site names that.
+func TestRemedyAt(t *testing.T) {
+	for origin, want := range map[string]string{"https://example.com": "'base_url https://example.com'", "": "'base_url'"} {
+		got := false
+		for s := range StatusCount {
+			remedy := s.RemedyAt(origin)
+			if remedy != s.Remedy() || origin == "" {
+				got = got || strings.Contains(remedy, want)
+			}
+		}
+		if !got {
+			t.Errorf("no remedy says %s", want)
+		}
+	}
+}
+
 func TestExpectsHTML(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/": true, "/a": true, "/a/": true, "/a.d/b": true, "/a.html": true, "/a.HTM": true, "/a.php?x=1.pdf": true, "/v1.2/": true,

@@ -74,3 +74,14 @@ func changedAfter(now, seconds int64) func(rec *store.Record) {
 		rec.Selected.Dated = rec.Changed
 	}
 }
+
+// TestUndatedTexts: each reason has words of its own.
+func TestUndatedTexts(t *testing.T) {
+	seen := make(map[string]bool)
+	for u := range undatedCount {
+		if seen[u.String()] || (u.String() == "") != (u == IsDated) {
+			t.Errorf("%d: got %q", u, u)
+		}
+		seen[u.String()] = true
+	}
+}

@@ -104,3 +104,19 @@ func TestCause(t *testing.T) {
 		t.Errorf("got %v", logs.All())
 	}
 }
+
+// TestPerMinute: a message is written once a minute, whatever its fields say.
+func TestPerMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		l := PerMinute(zap.New(core))
+		for i := range 120 {
+			l.Warn("one", zap.Int("n", i))
+			l.Warn("another")
+			time.Sleep(time.Second)
+		}
+		if logs.Len() != 4 {
+			t.Errorf("got %d lines of two messages in two minutes, want 4", logs.Len())
+		}
+	})
+}

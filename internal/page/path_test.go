@@ -257,3 +257,35 @@ func rfcDotSegments(in string) string {
 	}
 	return out
 }
+
+func TestIsClean(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/": true, "/a": true, "/a/": true, "/a/b.html": true, "/a%20b": true, "/a..b": true, "/.well-known/a": true,
+		"/a?b=c": false, "/a#b": false, "//": false, "//a": false, "/a//b": false, "/a//": false, "/./a": false, "/a/.": false, "/a/../b": false,
+		"/a/%2e%2e/b": false, "/%2E/a": false, "/a%2F%2Fb": false,
+	} {
+		if got := IsClean(path); got != want {
+			t.Errorf("%s: got %t", path, got)
+		}
+	}
+}
+
+func TestCheckPattern(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"/a": "", "/a/*": "", "*.pdf": "", "*": "", "/a,b": "", "/100%*": "",
+		"":       "path pattern '' matches nothing: it must begin with '/' or '*'",
+		"a/*":    "path pattern 'a/*' matches nothing: it must begin with '/' or '*'",
+		"/a,":    "path pattern '/a,': a space separates patterns, not a comma",
+		"/a,/b":  "path pattern '/a,/b': a space separates patterns, not a comma",
+		"/a,*.b": "path pattern '/a,*.b': a space separates patterns, not a comma",
+		"/[a":    "path pattern '/[a': syntax error in pattern",
+	} {
+		got := ""
+		if err := CheckPattern(pattern); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", pattern, got, want)
+		}
+	}
+}

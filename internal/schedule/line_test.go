@@ -130,6 +130,12 @@ func TestLineOrder(t *testing.T) {
 	if order != "ad" {
 		t.Errorf("got %s, want ad", order)
 	}
+	if !l.IsEmpty() {
+		t.Error("who had a turn still waits")
+	}
+	if l.Add(Known, "e"); l.IsEmpty() {
+		t.Error("nobody waits, and somebody was added")
+	}
 }
 
 // TestTurns: fresh hosts leave half of the places to others, and what is given back goes to who waits.

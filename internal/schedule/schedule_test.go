@@ -125,3 +125,53 @@ func TestClockSetForward(t *testing.T) {
 		})
 	}
 }
+
+// TestRequest: a run that is requested while another one is under way comes after that, and nothing puts it off.
+func TestRequest(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	later := now.Add(time.Hour)
+	hasEnded := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	s := New(later)
+	if s.IsRunning() || s.IsRequested() {
+		t.Error("a new schedule has a run")
+	}
+	if s.Begin() || !s.IsRunning() {
+		t.Error("the first run was not requested, and it is under way")
+	}
+	second := s.Request(now)
+	if !s.IsRequested() || !s.Due().Equal(now) {
+		t.Errorf("the second run is due at %s, want %s", s.Due(), now)
+	}
+	s.At(later)
+	if !s.Due().Equal(now) {
+		t.Errorf("the second run was put off to %s", s.Due())
+	}
+	s.End()
+	if s.IsRunning() || hasEnded(second) {
+		t.Error("the end of the first run is not that of the second")
+	}
+	if !s.Begin() || s.IsRequested() {
+		t.Error("the second run was requested, and it has begun")
+	}
+	third := s.Request(now)
+	s.End()
+	if !hasEnded(second) || hasEnded(third) {
+		t.Error("the end of the second run is not that of the third")
+	}
+	s.Begin()
+	s.At(later)
+	if !s.Due().Equal(later) {
+		t.Errorf("the next run is due at %s, want %s", s.Due(), later)
+	}
+	s.End()
+	if !hasEnded(third) {
+		t.Error("who requested the third run was not told of its end")
+	}
+}

@@ -65,3 +65,15 @@ sites
 		t.Errorf("got error %v and\n%s\nwant\n%s", err, got.String(), want)
 	}
 }
+
+// TestClip: a text is cut, not even in the midst of a letter.
+func TestClip(t *testing.T) {
+	long := strings.Repeat("x", 2047)
+	for text, want := range map[string]string{
+		"": "", "short": "short", long + "y": long + "y", long + "yz": long + "y", long + "ä": long + "\uFFFD", "a\xff": "a\uFFFD",
+	} {
+		if got := Clip(text); got != want {
+			t.Errorf("%.20q…: got %d bytes, want %d", text, len(got), len(want))
+		}
+	}
+}
