@@ -394,20 +394,22 @@ func TestRestlessFile(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: a change that was found while the clock was far ahead does not wait until then.
+// TestClockSetBack: a change that was found while the clock was over an hour ahead does not wait until then.
 func TestClockSetBack(t *testing.T) {
-	f := newFolder(t, 40)
-	found := f.now + 365*day
-	f.now = found
-	f.write(0, 1)
-	f.scan()
-	if f.dates["/0000"].Dated == found {
-		t.Fatal("the change does not wait")
-	}
-	f.now -= 365 * day
-	f.scan()
-	if f.dates["/0000"].Dated != found {
-		t.Error("the change waits for the time at which it was found")
+	for ahead, waits := range map[int64]bool{longestWait: true, longestWait + 1: false, 365 * day: false} {
+		f := newFolder(t, 40)
+		found := f.now + 365*day
+		f.now = found
+		f.write(0, 1)
+		f.scan()
+		if f.dates["/0000"].Dated == found {
+			t.Fatal("the change does not wait")
+		}
+		f.now -= ahead
+		f.scan()
+		if got := f.dates["/0000"].Dated != found; got != waits {
+			t.Errorf("%d s ahead: the change waits for the time at which it was found: %t, want %t", ahead, got, waits)
+		}
 	}
 }
 

@@ -1,0 +1,180 @@
+package sitemap
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestBuildFlags: a build is of a folder with its URL, or of a configuration, which sets everything else.
+func TestBuildFlags(t *testing.T) {
+	folder := t.TempDir()
+	const (
+		incomplete = "name the site's folder with --root and its URL with --base-url, or a configuration with --config"
+		ofConfig   = "with --config, name a folder with --out; root, base_url, crawl and stylesheet are set in the configuration"
+	)
+	for _, test := range []struct {
+		name  string
+		build *build
+		want  string
+	}{
+		{"a folder", &build{root: folder, baseURL: "https://example.com", crawl: true, stylesheet: true}, ""},
+		{"no crawl, no stylesheet", &build{root: folder, baseURL: "https://example.com"}, ""},
+		{"nothing", &build{crawl: true, stylesheet: true}, incomplete},
+		{"no URL", &build{root: folder, crawl: true, stylesheet: true}, incomplete},
+		{"no folder", &build{baseURL: "https://example.com", crawl: true, stylesheet: true}, incomplete},
+		{"a configuration", &build{config: "Caddyfile", out: folder, crawl: true, stylesheet: true}, ""},
+		{"no output", &build{config: "Caddyfile", crawl: true, stylesheet: true}, ofConfig},
+		{"both, a folder", &build{config: "Caddyfile", out: folder, root: folder, crawl: true, stylesheet: true}, ofConfig},
+		{"both, a URL", &build{config: "Caddyfile", out: folder, baseURL: "https://example.com", crawl: true, stylesheet: true}, ofConfig},
+		{"without a crawl", &build{config: "Caddyfile", out: folder, stylesheet: true}, ofConfig},
+		{"without a stylesheet", &build{config: "Caddyfile", out: folder, crawl: true}, ofConfig},
+	} {
+		got := ""
+		if err := test.build.check(); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestBuild builds folders, and what is there already.
+func TestBuild(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"index.html": "<title>Home</title>", "a.html": "<title>A</title>", "robots.txt": "User-agent: *\nDisallow: /x\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const url = "https://example.com"
+	for _, test := range []struct {
+		name   string
+		flags  []string
+		files  []string          // those of the output
+		parts  map[string]string // of the files
+		status int
+		output string // a part
+	}{
+		{
+			name:  "a site",
+			files: []string{"robots.txt", "sitemap.css", "sitemap.xml"},
+			parts: map[string]string{"sitemap.xml": "<loc>https://example.com/a.html</loc>", "robots.txt": "Disallow: /x\n\nSitemap: https://example.com/sitemap.xml\n"},
+		},
+		{
+			name:  "little",
+			flags: []string{"--robots=false", "--stylesheet=false", "--crawl=false", "--gzip"},
+			files: []string{"sitemap.xml", "sitemap.xml.gz"},
+		},
+		{
+			name:   "a summary for programs",
+			flags:  []string{"--json"},
+			files:  []string{"robots.txt", "sitemap.css", "sitemap.xml"},
+			output: `"pages":2`,
+		},
+		{
+			name:   "no such folder",
+			flags:  []string{"--root", filepath.Join(root, "missing")},
+			status: exitFailed, output: "no such file or directory",
+		},
+		{
+			name:   "no URL",
+			flags:  []string{"--base-url", "example.com"},
+			status: exitFailed, output: `invalid argument "example.com" for "--base-url" flag`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			out := t.TempDir()
+			args := append([]string{"build", "--root", root, "--base-url", url, "--out", out}, test.flags...)
+			r := runCommand(t.Context(), nil, args...)
+			if r.status != test.status || !strings.Contains(strings.ReplaceAll(r.stdout+r.stderr, `": `, `":`), test.output) {
+				t.Errorf("got %+v", r)
+			}
+			var files []string
+			entries, _ := os.ReadDir(out)
+			for _, entry := range entries {
+				files = append(files, entry.Name())
+			}
+			if !slices.Equal(files, test.files) {
+				t.Errorf("got %q, want %q", files, test.files)
+			}
+			for name, part := range test.parts {
+				text, err := os.ReadFile(filepath.Join(out, name))
+				if err != nil || !strings.Contains(string(text), part) {
+					t.Errorf("%s: got %q, %v", name, text, err)
+				}
+			}
+		})
+	}
+}
+
+// TestBuildConfiguration builds the sites of a configuration, each in a folder of its own.
+func TestBuildConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"www/index.html": "<title>Home</title>",
+		"two": `
+			http://a.example, http://b.example:8080 {
+				root * www
+				sitemap
+				file_server
+			}
+			http://*.c.example {
+				root * www
+				sitemap
+				file_server
+			}`,
+		"hosts of visitors": `
+			:80 {
+				root * www
+				sitemap
+				file_server
+			}`,
+		"no page": `
+			http://a.example {
+				sitemap
+				respond "no page" 404
+			}`,
+		"broken": `http://a.example {`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for _, test := range []struct {
+		config string
+		files  []string // below the output
+		status int
+		output string // a part
+	}{
+		{"two", []string{"a.example/robots.txt", "a.example/sitemap.css", "a.example/sitemap.xml", "b.example_8080/sitemap.xml"}, 0,
+			"hosts that only visitors name are not built: set base_url for *.c.example"},
+		{"hosts of visitors", nil, exitErrors, "the configuration has no sitemap handler whose hosts are named: set base_url"},
+		{"no page", nil, exitErrors, "there is no sitemap: "},
+		{"broken", nil, exitErrors, "reading the configuration: "},
+		{"missing", nil, exitErrors, "reading the configuration: "},
+	} {
+		t.Run(test.config, func(t *testing.T) {
+			out := t.TempDir()
+			r := runCommand(t.Context(), nil, "build", "--config", test.config, "--adapter", "caddyfile", "--out", out)
+			if r.status != test.status || !strings.Contains(r.stdout+r.stderr, test.output) {
+				t.Errorf("got %+v", r)
+			}
+			for _, name := range test.files {
+				if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
