@@ -96,6 +96,49 @@ func TestAnnounced(t *testing.T) {
 	}
 }
 
+// TestAnnouncedStatus: what waits for a confirmation waits for the next refresh, unless another time is known. What another
+// process is to send waits for that.
+func TestAnnouncedStatus(t *testing.T) {
+	alone := newBench(t, nil)
+	_, shared := sharing(t, t.TempDir(), nil)
+	s := alone.site("named.example")
+	now := alone.clock.Truncate(time.Second)
+	target := announce.Target{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}
+	const queued = `"targets": [{"kind": "indexnow", "url": "` + announce.DefaultEndpoint + `", "queued": ["/a"]}]`
+	later := now.Add(time.Hour)
+	for _, test := range []struct {
+		name   string
+		site   *site
+		stored string
+		due    time.Time // the next refresh
+		waits  announce.Wait
+		next   time.Time
+	}{
+		{"nothing", s, `{}`, later, "", time.Time{}},
+		{"to be sent", s, `{` + queued + `}`, later, "", now},
+		{"a new page", s, `{"fresh": ["/a"]}`, later, announce.ForConfirmation, later},
+		{"a new page, to the second", s, `{"fresh": ["/a"]}`, later.Add(1), announce.ForConfirmation, later.Add(time.Second)},
+		{"a refresh that is late", s, `{"fresh": ["/a"]}`, now, announce.ForConfirmation, time.Time{}},
+		{
+			"a known time", s, `{"hold": "` + now.Add(time.Minute).Format(time.RFC3339) + `", ` + queued + `}`,
+			later, announce.ForConfirmation, now.Add(time.Minute),
+		},
+		{"of another process", shared, `{` + queued + `}`, later, announce.ForOthers, time.Time{}},
+		{"nothing of another process", shared, `{}`, later, "", time.Time{}},
+	} {
+		q, err := announce.New([]byte(test.stored), announce.Config{Origin: "https://blog.invented", Targets: []announce.Target{target}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.site.app.now = func() time.Time { return now }
+		test.site.schedule.At(test.due)
+		got := test.site.announcedStatus(q)
+		if len(got) != 1 || got[0].Target != target || got[0].WaitsFor != test.waits || !got[0].Next.Equal(test.next) {
+			t.Errorf("%s: got %+v, want that it waits for %q until %s", test.name, got, test.waits, test.next)
+		}
+	}
+}
+
 // TestIsGone: what a response says of a page that was removed.
 func TestIsGone(t *testing.T) {
 	b := newBench(t, nil)

@@ -1,9 +1,11 @@
 package sitemap
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,6 +97,38 @@ func TestRests(t *testing.T) {
 		if got := s.rests(&out); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+	}
+}
+
+// TestWatchedNames: a site whose files are watched is told of those that a refresh looks at, too.
+func TestWatchedNames(t *testing.T) {
+	s := watchedSite(t)
+	s.own.Store(&ownSet{documents: map[string]*ownDocument{"http://named.example/old/posts.xml": {}}})
+	w := s.watchers[0]
+	r := &Refresh{site: s}
+	if r.watcher(new(SourceFiles)) != nil {
+		t.Error("a source has the watcher of another one")
+	}
+	if r.watcher(w.source) != w.Watcher {
+		t.Fatal("the source has no watcher")
+	}
+	for _, name := range []string{"robots.txt", "sitemap.xml", "sitemap.xml.gz", "sitemap.css", "llms.txt", "posts.xml"} {
+		if !slices.Contains(s.watchedNames(), name) {
+			t.Errorf("%s is not watched", name)
+		}
+	}
+	root := w.Status().Root
+	if err := os.WriteFile(filepath.Join(root, "posts.xml"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if !w.Wait(ctx) {
+		t.Error("the change is not told")
+	}
+	s.serve(nil)
+	if r.watcher(w.source) != nil {
+		t.Error("the first scan of a site begins to watch")
 	}
 }
 
