@@ -1,7 +1,7 @@
 // Command mutants tests the tests. It breaks the product at random places, one at a time,
 // and looks whether the tests of the package that is broken notice:
 //
-//	go run ./caddytest/mutants [-seed 1] [-n 200] [-short] [-at page.go:31] [package...]
+//	go run ./caddytest/mutants [-seed 1] [-n 200] [-short] [-jobs 2] [-at page.go:31] [package...]
 //
 // The mutants are shared out over the root and all packages of internal by their size. With
 // packages, only their share of the mutants is run. The same seed has the same mutants, as
@@ -30,6 +30,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -59,6 +60,7 @@ type fates struct {
 type trial struct {
 	seed  uint64
 	short bool
+	jobs  int
 	at    string
 	work  string // a folder for what the tests and this program write
 }
@@ -70,6 +72,7 @@ func main() {
 	flag.Uint64Var(&t.seed, "seed", 1, "which mutants are chosen")
 	flag.IntVar(&n, "n", 200, "number of mutants of all packages")
 	flag.BoolVar(&t.short, "short", false, "run the short tests only")
+	flag.IntVar(&t.jobs, "jobs", 2, "mutants that are tested at once")
 	flag.StringVar(&t.at, "at", "", "try only those of the mutants that are at these places, with commas between them")
 	flag.Parse()
 
@@ -190,54 +193,94 @@ func (t *trial) run(packages []*aPackage) (all fates, err error) {
 	return all, nil
 }
 
-// try runs the tests of a package on its share of the mutants.
+// try runs the tests of a package on its share of the mutants, several at once.
 func (t *trial) try(p *aPackage) (fates, error) {
-	var f fates
 	tests, err := t.measure(p)
 	if err != nil {
-		return f, err
+		return fates{}, err
 	}
 	// The choice depends on the package alone, so that it can be repeated alone.
 	name := fnv.New64()
 	_, _ = name.Write([]byte(p.name))
 	random := rand.New(rand.NewPCG(t.seed, name.Sum64()))
 	random.Shuffle(len(p.mutants), func(i, j int) { p.mutants[i], p.mutants[j] = p.mutants[j], p.mutants[i] })
-	for _, m := range p.mutants {
-		if f.killed+f.survived+f.timeout+f.skipped == p.share {
-			break
+
+	var mu sync.Mutex // guards what follows
+	var f fates
+	next := 0
+	underWay := 0
+	take := func() (m mutant, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		// One that turns out to be invalid leaves its place to another.
+		if f.killed+f.survived+f.timeout+f.skipped+underWay == p.share || next == len(p.mutants) {
+			return m, false
 		}
-		overlay, err := t.overlay(m)
-		if err != nil {
-			return f, err
-		}
-		if t.command(p.Dir, "go", "build", "-overlay", overlay, ".") != nil {
-			f.invalid++ // another takes its place
-			continue
-		}
-		place := fmt.Sprintf("%s:%d", filepath.Base(m.path), m.line)
-		if t.at != "" && !slices.Contains(strings.Split(t.at, ","), place) {
-			f.skipped++
-			continue
-		}
-		fate, by := t.test(p, overlay, m, tests)
+		m = p.mutants[next]
+		next++
+		underWay++
+		return m, true
+	}
+	note := func(m mutant, fate, by string) {
+		mu.Lock()
+		defer mu.Unlock()
+		underWay--
 		switch fate {
+		case "invalid":
+			f.invalid++
+			return
+		case "skipped":
+			f.skipped++
+			return
 		case "killed":
 			f.killed++
-		case "timeout":
-			f.timeout++
 		case "survived":
 			f.survived++
+		case "timeout":
+			f.timeout++
 		}
-		fmt.Printf("%-8s %s/%s: %s %s\n", fate, p.name, place, m.kind, by)
-		fmt.Print(m.diff())
+		fmt.Printf("%-8s %s/%s: %s %s\n%s", fate, p.name, m.place(), m.kind, by, m.diff())
 	}
-	return f, nil
+	var failed error
+	var running sync.WaitGroup
+	for range t.jobs {
+		running.Go(func() {
+			for m, ok := take(); ok; m, ok = take() {
+				fate, by, err := t.test(p, m, tests)
+				if err != nil {
+					fate = "invalid"
+					mu.Lock()
+					failed = err
+					mu.Unlock()
+				}
+				note(m, fate, by)
+			}
+		})
+	}
+	running.Wait()
+	return f, failed
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // test says what became of a mutant, and which test found it.
-func (t *trial) test(p *aPackage, overlay string, m mutant, tests []measured) (fate, by string) {
+func (t *trial) test(p *aPackage, m mutant, tests []measured) (fate, by string, err error) {
+	folder, err := os.MkdirTemp(t.work, "mutant")
+	if err != nil {
+		return "", "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	program := filepath.Join(folder, "mutant.test")
+	overlay, err := writeOverlay(folder, m)
+	if err != nil {
+		return "", "", err
+	}
+	if t.command(p.Dir, "go", "test", "-c", "-ldflags=-w", "-overlay", overlay, "-o", program, ".") != nil {
+		return "invalid", "", nil
+	}
+	if t.at != "" && !slices.Contains(strings.Split(t.at, ","), m.place()) {
+		return "skipped", "", nil
+	}
 	var names []string
 	// A machine that is busy with something else should kill no mutant.
 	patience := 30 * time.Second
@@ -247,22 +290,22 @@ func (t *trial) test(p *aPackage, overlay string, m mutant, tests []measured) (f
 	}
 	var runs [][]string
 	if len(names) > 0 {
-		runs = append(runs, []string{"-short", "-timeout", patience.String(), "-run", "^(" + strings.Join(names, "|") + ")$"})
+		reach := "^(" + strings.Join(names, "|") + ")$"
+		runs = append(runs, []string{"-test.short", "-test.timeout", patience.String(), "-test.run", reach})
 	}
 	if p.hasLong && !t.short {
-		runs = append(runs, []string{"-timeout", "20m"})
+		runs = append(runs, []string{"-test.timeout", "20m"})
 	}
 	if len(runs) == 0 {
-		return "survived", "no test reaches it"
+		return "survived", "no test reaches it", nil
 	}
 	for _, flags := range runs {
-		// What vet finds is not what the tests find.
-		args := append([]string{"test", "-vet=off", "-failfast", "-overlay", overlay}, flags...)
-		if err := t.command(p.Dir, "go", append(args, ".")...); err != nil {
-			return cause(err.Error())
+		if err := t.command(p.Dir, program, append(flags, "-test.failfast")...); err != nil {
+			fate, by = cause(err.Error())
+			return fate, by, nil
 		}
 	}
-	return "survived", ""
+	return "survived", "", nil
 }
 
 // cause says from what failing tests print what became of a mutant.
@@ -276,9 +319,9 @@ func cause(text string) (fate, by string) {
 	return "killed", "by a panic"
 }
 
-// overlay writes a mutant, and what tells the compiler of it.
-func (t *trial) overlay(m mutant) (string, error) {
-	file := filepath.Join(t.work, "mutant.go")
+// writeOverlay writes a mutant into a folder, and what tells the compiler of it.
+func writeOverlay(folder string, m mutant) (string, error) {
+	file := filepath.Join(folder, "mutant.go")
 	if err := os.WriteFile(file, m.mutated(), 0o600); err != nil {
 		return "", err
 	}
@@ -286,7 +329,7 @@ func (t *trial) overlay(m mutant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	overlay := filepath.Join(t.work, "overlay.json")
+	overlay := filepath.Join(folder, "overlay.json")
 	return overlay, os.WriteFile(overlay, replace, 0o600)
 }
 

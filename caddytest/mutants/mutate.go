@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -31,6 +33,9 @@ type function struct {
 func (m mutant) mutated() []byte {
 	return bytes.Join([][]byte{m.source[:m.start], []byte(m.with), m.source[m.end:]}, nil)
 }
+
+// place is where the mutant is, without the folder.
+func (m mutant) place() string { return fmt.Sprintf("%s:%d", filepath.Base(m.path), m.line) }
 
 // diff shows the lines that differ, as they are and as the mutant has them.
 func (m mutant) diff() string {
