@@ -2,8 +2,10 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
@@ -139,6 +142,60 @@ func TestSitesAt(t *testing.T) {
 	for _, raw := range []string{"/a.html", "http://a.example/" + strings.Repeat("%0", 1<<20)} {
 		if _, _, err := s.app.sitesAt(raw); err == nil || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)
+		}
+	}
+}
+
+// TestAdminHandler: what the admin endpoint responds to a query that is invalid, and without an app.
+func TestAdminHandler(t *testing.T) {
+	routes := new(adminAPI).Routes()
+	for _, test := range []struct {
+		route, query string
+		status       int
+		want         string
+	}{
+		{"GET /sitemap/sites", "", 503, "no site of the running configuration has a sitemap"},
+		{"GET /sitemap/sites", "site=a", 503, "no site of the running configuration has a sitemap"},
+		{"GET /sitemap/sites", "site=a&site=b", 400, "the query has 'site': only one 'site' is allowed"},
+		{"GET /sitemap/sites", "sites=a", 400, "the query has 'sites': only one 'site' is allowed"},
+		{"GET /sitemap/sites", "fetch=a", 400, "the query has 'fetch': only one 'site' is allowed"},
+		{"GET /sitemap/sites", "site=%zz", 400, `invalid URL escape "%zz"`},
+		{"POST /sitemap/refresh", "fetch=a&fetch=b", 503, "no site of the running configuration has a sitemap"},
+		{"POST /sitemap/refresh", "url=a", 400, "the query has 'url': only one 'site' and any number of 'fetch' are allowed"},
+		{"GET /sitemap/explain", "url=a&site=b", 503, "no site of the running configuration has a sitemap"},
+		{"GET /sitemap/explain", "url=a&url=b", 400, "the query has 'url': only one 'url' and only one 'site' are allowed"},
+	} {
+		i := slices.IndexFunc(routes, func(r caddy.AdminRoute) bool { return r.Pattern == test.route })
+		if i < 0 {
+			t.Fatalf("there is no %s", test.route)
+		}
+		method, path, _ := strings.Cut(test.route, " ")
+		r := httptest.NewRequestWithContext(t.Context(), method, path+"?"+test.query, nil)
+		err := routes[i].Handler.ServeHTTP(httptest.NewRecorder(), r)
+		refused, ok := errors.AsType[caddy.APIError](err)
+		if !ok || refused.HTTPStatus != test.status || refused.Err.Error() != test.want {
+			t.Errorf("%s?%s: got %v, want %d, %s", test.route, test.query, err, test.status, test.want)
+		}
+	}
+}
+
+// TestSitesOf: a site is named by its URL, that of its sitemap, or a pattern.
+func TestSitesOf(t *testing.T) {
+	s := newBench(t, nil).site("a.example")
+	for raw, want := range map[string]string{
+		"": "", "http://a.example": "", "http://a.example/": "", "http://a.example/sitemap.xml": "", "*.example": "", "a.*": "",
+		"http://a.example/a":     "no sitemap covers this URL; there are 1 sites: http://a.example/",
+		"http://b.example":       "no sitemap covers this URL; there are 1 sites: http://a.example/",
+		"*.b.example":            "no site matches '*.b.example'; there are 1 sites: http://a.example/",
+		"http://a.example:8080/": "",
+	} {
+		found, err := s.app.sitesOf(raw)
+		got := ""
+		if refused, ok := errors.AsType[caddy.APIError](err); ok {
+			got = refused.Err.Error()
+		}
+		if got != want || (len(found) == 1) != (want == "") {
+			t.Errorf("%q: got %d sites, %q, want %q", raw, len(found), got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -171,6 +172,53 @@ func TestIsGone(t *testing.T) {
 		if isGone != test.isGone || (err == nil) != test.isKnown {
 			t.Errorf("%s: gone %t, %v", name, isGone, err)
 		}
+	}
+}
+
+// TestFetchAnnounced: the key file is requested as visitors get it.
+func TestFetchAnnounced(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		w.WriteHeader(http.StatusTeapot)
+		_, err := io.WriteString(w, r.Host+r.URL.Path)
+		return err
+	}
+	status, body, err := s.fetchAnnounced(t.Context(), "/key.txt")
+	if status != http.StatusTeapot || string(body) != "named.example/key.txt" || err != nil {
+		t.Errorf("got %d, %q, %v", status, body, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if status, body, err = s.fetchAnnounced(ended, "/key.txt"); status != 0 || body != nil || err == nil {
+		t.Errorf("after its end: got %d, %q, %v", status, body, err)
+	}
+}
+
+// TestAnnouncementsPause: nothing is announced by a site that is another one's alias, by another queue than the site's, or
+// by a configuration that was replaced.
+func TestAnnouncementsPause(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(s *site)
+		want   bool
+	}{
+		"nothing":       {func(*site) {}, false},
+		"an alias":      {func(s *site) { s.main.Store(s) }, true},
+		"another queue": {func(s *site) { s.state.queue.Store(new(announce.Queue)) }, true},
+	} {
+		s := newBench(t, nil).site("named.example")
+		q := new(announce.Queue)
+		s.state.queue.Store(q)
+		test.change(s)
+		if got := s.announceRunner(q).Paused(); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+	_, shared := sharing(t, t.TempDir(), nil)
+	q := new(announce.Queue)
+	shared.state.queue.Store(q)
+	if !shared.announceRunner(q).Paused() {
+		t.Error("a node announces that has committed nothing")
 	}
 }
 

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap/zapcore"
 
@@ -68,6 +70,54 @@ func TestExplainUnlisted(t *testing.T) {
 		}
 		if !isRight {
 			t.Errorf("%.40s: got %q, %q, %q, want %q", path, x.Reason, x.Meaning, x.Remedy, want)
+		}
+	}
+}
+
+// TestExplainOn: a path is explained on each site that a URL or pattern names.
+func TestExplainOn(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/a")
+	for i := range maxExplained + 1 {
+		b.refresh(b.site(fmt.Sprintf("%02d.example", i)))
+	}
+	b.refresh(b.site("alias.other"))
+	b.site("alias.other").main.Store(b.site("00.example"))
+	for _, test := range []struct {
+		site, path string
+		pages      string // URLs that are explained
+		status     int
+		want       string // the error
+	}{
+		{"http://00.example", "/a", "http://00.example/a", 0, ""},
+		{"http://alias.other", "/a", "http://00.example/a", 0, ""},
+		{"*.none", "/a", "", 404, "no site matches"},
+		{"00.*", "/a", "http://00.example/a", 0, ""},
+		{"1*.example", "/a b", "", 0, ""},
+		{"*.example", "/a", "", 400, "21 sites match '*.example': name at most 20"},
+		{"http://00.example", "a", "", 400, "'a' is not a path such as /page, which it must be with a site"},
+		{"http://00.example", "http://00.example/a", "", 400, "is not a path such as /page"},
+		{"http://none.example", "/a", "", 404, "no sitemap covers this URL"},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		answer, err := explain(r, b.app, url.Values{"site": {test.site}, "url": {test.path}})
+		if test.status != 0 {
+			refused, ok := errors.AsType[caddy.APIError](err)
+			if !ok || refused.HTTPStatus != test.status || !strings.Contains(refused.Err.Error(), test.want) {
+				t.Errorf("%s on %s: got %v, want %d, %s", test.path, test.site, err, test.status, test.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s on %s: %v", test.path, test.site, err)
+			continue
+		}
+		var urls []string
+		for _, x := range answer.(explanations).Pages {
+			urls = append(urls, x.URL)
+		}
+		if got := strings.Join(urls, " "); test.pages != "" && got != test.pages || got == "" {
+			t.Errorf("%s on %s: got %s, want %s", test.path, test.site, got, test.pages)
 		}
 	}
 }
