@@ -2,8 +2,13 @@ package sitemap
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -225,4 +230,80 @@ func TestListing(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
 	}
+}
+
+// TestRememberHosts: the hosts that visitors requested most are stored, those of the process before are made again, and a
+// configuration that remembers none deletes them.
+func TestRememberHosts(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, filepath.FromSlash(rememberedKey))
+	process := func(n int, during func(t *testing.T, b *bench)) {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.lists("/")
+			b.app.scheduled = true
+			b.app.folder = folder
+			b.app.serving = make(chan struct{})
+			b.app.RememberHosts = n
+			b.app.startRemembering()
+			close(b.app.serving)
+			during(t, b)
+			if err := b.app.Stop(); err != nil {
+				t.Error(err)
+			}
+			_, _ = rememberedPool.Delete(folder)
+		})
+	}
+	wantStored := func(t *testing.T, want ...string) {
+		t.Helper()
+		stored, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all storedHosts
+		if err := json.Unmarshal(stored, &all); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, host := range all.Hosts {
+			got = append(got, strings.TrimPrefix(host.Site, "http://"))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	process(2, func(t *testing.T, b *bench) {
+		for i, host := range []string{"named.example", "seldom.example", "often.example", "more.example"} {
+			s, err := b.visit(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.requested.Store(time.Now().UnixNano())
+			s.state.visits.Add(int64(i))
+		}
+		time.Sleep(rememberInterval + time.Second)
+		wantStored(t, "more.example", "often.example")
+		s, _ := b.visit("seldom.example")
+		s.requested.Store(time.Now().UnixNano())
+		s.state.visits.Add(9)
+	})
+	wantStored(t, "seldom.example", "more.example")
+	process(2, func(t *testing.T, b *bench) {
+		time.Sleep(time.Minute / 2)
+		for host, want := range map[string]bool{"seldom.example": true, "more.example": true, "often.example": false} {
+			if b.has(host) != want {
+				t.Errorf("there is %s: %t", host, !want)
+			}
+		}
+	})
+	wantStored(t, "seldom.example", "more.example")
+	process(0, func(t *testing.T, _ *bench) { time.Sleep(time.Second) })
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is not deleted: %v", err)
+	}
+	process(0, func(t *testing.T, b *bench) {
+		time.Sleep(time.Second)
+		if b.logs.Len() > 0 {
+			t.Errorf("where there is none, it logs %+v", b.logs.All())
+		}
+	})
 }
