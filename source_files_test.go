@@ -1,6 +1,9 @@
 package sitemap
 
 import (
+	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -104,5 +108,45 @@ func TestFilesBeforeFrontPage(t *testing.T) {
 		if warnings != test.want || err != nil {
 			t.Errorf("%+v: got %d warnings, %v", test, warnings, err)
 		}
+	}
+}
+
+// TestFetchFile: what a file server says of a path.
+func TestFetchFile(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		switch r.URL.Path {
+		case "/a.html":
+			w.Header().Set("Location", "./a?x=1")
+			w.WriteHeader(http.StatusMovedPermanently)
+		case "/away.html":
+			w.Header().Set("Location", "https://other.example/a")
+			w.WriteHeader(http.StatusFound)
+		default:
+			_, err := io.WriteString(w, r.URL.Path)
+			return err
+		}
+		return nil
+	}
+	r, err := newRefresh(s, probeResult{}, b.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]files.Response{
+		"/a":         {Status: http.StatusOK, Body: []byte("/a")},
+		"/a.html":    {Status: http.StatusMovedPermanently, To: "/a?x=1"},
+		"/away.html": {Status: http.StatusFound},
+	} {
+		got := r.fetchFile(t.Context(), path)
+		isRedirect := want.Status >= http.StatusMultipleChoices // else To is the path itself
+		if got.Status != want.Status || isRedirect && got.To != want.To || string(got.Body) != string(want.Body) {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := r.fetchFile(ended, "/a"); got.Status != 0 || got.Body != nil {
+		t.Errorf("after its end: got %+v", got)
 	}
 }

@@ -646,3 +646,24 @@ func TestDoubtOfLastCrawl(t *testing.T) {
 		t.Errorf("got %d, %+v", came, rec)
 	}
 }
+
+// TestIsOfResponse: a time that a page declares of the last two minutes may be that of the response.
+func TestIsOfResponse(t *testing.T) {
+	const now = 1_700_000_000
+	for _, test := range []struct {
+		name string
+		meta htmlmeta.Meta
+		want bool
+	}{
+		{"nothing", htmlmeta.Meta{}, false},
+		{"now", htmlmeta.Meta{Modified: now}, true},
+		{"later", htmlmeta.Meta{Modified: now + 1}, true},
+		{"two minutes ago", htmlmeta.Meta{Modified: now - 120}, true},
+		{"longer ago", htmlmeta.Meta{Modified: now - 121}, false},
+		{"a day", htmlmeta.Meta{Modified: now, ModifiedDay: true}, false},
+	} {
+		if got := isOfResponse(&test.meta, now); got != test.want {
+			t.Errorf("%s: got %t", test.name, got)
+		}
+	}
+}
