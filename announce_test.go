@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -297,4 +298,49 @@ func TestFirstCrawlAnnounces(t *testing.T) {
 			t.Errorf("%+v, stored is %s", got, stored)
 		}
 	})
+}
+
+// TestKeyFile: the key file of IndexNow is served at the key's own name, by the site that announces.
+func TestKeyFile(t *testing.T) {
+	const key = "0123456789abcdef"
+	for name, test := range map[string]struct {
+		method, path string
+		change       func(s *site)
+		want         string // the body
+		status       int
+	}{
+		"the key file":    {method: http.MethodGet, path: "/" + key + ".txt", want: key, status: http.StatusOK},
+		"its header":      {method: http.MethodHead, path: "/" + key + ".txt", status: http.StatusOK},
+		"another method":  {method: http.MethodPost, path: "/" + key + ".txt", status: http.StatusTeapot},
+		"another key":     {method: http.MethodGet, path: "/" + key + "0.txt", status: http.StatusTeapot},
+		"another ending":  {method: http.MethodGet, path: "/" + key + ".text", status: http.StatusTeapot},
+		"in a folder":     {method: http.MethodGet, path: "/a/" + key + ".txt", status: http.StatusTeapot},
+		"an alias":        {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.main.Store(s) }, status: http.StatusTeapot},
+		"no queue":        {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.state.queue.Store(nil) }, status: http.StatusTeapot},
+		"a private site":  {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.private = true }, status: http.StatusTeapot},
+		"no announcement": {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.handler.IndexNow = nil }, status: http.StatusTeapot},
+	} {
+		b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
+		s := b.site("named.example")
+		q, err := announce.New([]byte(`{"key":"`+key+`"}`), announce.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.state.queue.Store(q)
+		if test.change != nil {
+			test.change(s)
+		}
+		w := httptest.NewRecorder()
+		r := b.request(test.method, "http://named.example"+test.path, nil)
+		err = b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusTeapot)
+			return nil
+		}))
+		if err != nil || w.Code != test.status || w.Body.String() != test.want {
+			t.Errorf("%s: got %d, %q, %v, want %d, %q", name, w.Code, w.Body, err, test.status, test.want)
+		}
+		if isOurs := w.Header().Get("X-Robots-Tag") == "noindex"; isOurs != (test.status == http.StatusOK) {
+			t.Errorf("%s: the header is %v", name, w.Header())
+		}
+	}
 }

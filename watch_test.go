@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
@@ -184,5 +185,54 @@ func TestFresh(t *testing.T) {
 	s.resting.Store(true)
 	if got := s.fresh(); got != time.Minute {
 		t.Errorf("at rest: got %s", got)
+	}
+}
+
+// TestHasUnconfirmed: a site does not rest while an announcement waits for its next refresh.
+func TestHasUnconfirmed(t *testing.T) {
+	target := announce.Target{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}
+	for name, test := range map[string]struct {
+		stored    string // of the queue; "": there is none
+		announces bool
+		want      bool
+	}{
+		"no queue":            {"", true, false},
+		"nothing":             {`{}`, true, false},
+		"a new page":          {`{"fresh":["/a"]}`, true, true},
+		"announces no longer": {`{"fresh":["/a"]}`, false, false},
+	} {
+		b := newBench(t, func(h *Handler) {
+			if test.announces {
+				h.IndexNow = new(IndexNow)
+			}
+		})
+		s := b.site("named.example")
+		if test.stored != "" {
+			q, err := announce.New([]byte(test.stored), announce.Config{Origin: "https://blog.invented", Targets: []announce.Target{target}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.state.queue.Store(q)
+		}
+		if got := s.hasUnconfirmed(); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// TestWatchedRoots: operators see which roots are watched.
+func TestWatchedRoots(t *testing.T) {
+	s := watchedSite(t)
+	got := s.watched()
+	if len(got) != 1 || got[0].State != files.Whole.String() || got[0].Root != s.watchers[0].Status().Root || got[0].Folders != 1 {
+		t.Errorf("got %+v", got)
+	}
+	s.watchers[0].Close()
+	if got := s.watched(); len(got) != 1 || got[0].State != files.Unwatched.String() || got[0].Folders != 0 {
+		t.Errorf("once it is closed: got %+v", got)
+	}
+	s.watchers[0].Watcher = files.NewWatcher()
+	if got := s.watched(); len(got) != 0 {
+		t.Errorf("before the first scan: got %+v", got)
 	}
 }

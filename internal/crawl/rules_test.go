@@ -134,6 +134,37 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestFollowed: links count as followed when they were last seen.
+func TestFollowed(t *testing.T) {
+	const before, at = now - 10*day, now
+	for name, test := range map[string]struct {
+		resp *Response
+		doc  bool
+		want int64
+	}{
+		"a page":       {response(200), true, at},
+		"empty":        {response(200), false, before},
+		"not modified": {response(304), false, before},
+		"an error":     {response(500), false, before},
+		"no response":  {nil, false, before},
+		"a redirect":   {response(301, "Location", "/b"), false, at},
+		"gone":         {response(410), false, at},
+	} {
+		for _, followed := range []int64{0, before - day} { // with the last fetch, or before
+			rec := known()
+			rec.Followed = followed
+			want := test.want
+			if want == before {
+				want = rec.FollowedAt()
+			}
+			apply(&rec, &fetched{resp: test.resp, meta: htmlmeta.Meta{Document: test.doc, Text: 1}, base: base, batch: 10, now: now})
+			if got := rec.FollowedAt(); got != want {
+				t.Errorf("%s: got %d, want %d", name, got-now, want-now)
+			}
+		}
+	}
+}
+
 // TestModified: Last-Modified is that of the text, unless the text was another one at that time.
 func TestModified(t *testing.T) {
 	const before, since = now - 11*day, now - 9*day // the last fetch
