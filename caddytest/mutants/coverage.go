@@ -49,6 +49,7 @@ func (t *trial) measure(p *aPackage) ([]measured, error) {
 	}
 	names := strings.Fields(string(out))
 	tests := make([]measured, len(names))
+	var mu sync.Mutex // guards p.leftOut
 	slots := make(chan struct{}, atOnce)
 	var running sync.WaitGroup
 	for i, name := range names {
@@ -59,13 +60,15 @@ func (t *trial) measure(p *aPackage) ([]measured, error) {
 			if err != nil {
 				// It would seem to kill each mutant. Others may.
 				fmt.Printf("left out: %v\n", err)
-				tests[i].name = ""
+				mu.Lock()
+				p.leftOut = append(p.leftOut, name)
+				mu.Unlock()
 			}
 			<-slots
 		})
 	}
 	running.Wait()
-	return slices.DeleteFunc(tests, func(m measured) bool { return m.name == "" }), nil
+	return slices.DeleteFunc(tests, func(m measured) bool { return slices.Contains(p.leftOut, m.name) }), nil
 }
 
 func (t *trial) measureTest(p *aPackage, program, name string) (measured, error) {
