@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +10,14 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -174,14 +178,55 @@ func TestExplainNoLastMod(t *testing.T) {
 	}
 }
 
-// TestExplainFormerVisits: visits that a configuration before has counted say nothing where no source counts visits.
-func TestExplainFormerVisits(t *testing.T) {
-	b := newBench(t, nil)
+// TestReasons: why a page is not listed. What holds for the whole site comes first.
+func TestReasons(t *testing.T) {
+	b := newBench(t, func(h *Handler) {
+		h.Exclude = []string{"/private/*"}
+		h.sources = []input{new(SourceTraffic)}
+	})
 	s := b.site("named.example")
-	b.refresh(s)
-	s.state.visited.Add("/visited", b.app.now().Unix(), 10)
-	x, err := s.explain(t.Context(), "/visited")
-	if err != nil || x.Reason != reasonUnnamed || x.Visited.IsZero() {
-		t.Errorf("got %+v, %v, want %q", x, err, reasonUnnamed)
+	reloaded := newBench(t, nil).site("named.example") // without the source
+	now := time.Unix(1e9, 0)
+	good := outcome.Outcome{Result: outcome.Unchanged}
+	for _, test := range []struct {
+		name   string
+		site   *site // nil: s
+		path   string
+		x      explanation // what is known of the page
+		word   string      // of 'crawl disallow'
+		probed probeResult
+		last   outcome.Outcome
+		want   string // the reason
+		part   string // of what it means
+		rule   string
+	}{
+		{name: "the site is blocked", path: "/a", probed: probeResult{blocked: "blocked"}, last: good, want: "blocked"},
+		{
+			name: "and the status says so", path: "/private/a", probed: probeResult{blocked: "blocked", status: 503}, last: good,
+			want: "blocked", part: "returns status 503",
+		},
+		{name: "a document", path: "/sitemap.xml", last: good, want: "a document of the sitemap"},
+		{name: "excluded", path: "/private/a", last: good, want: indexing.Excluded.String(), rule: "/private/*"},
+		{name: "excluded, whatever its record says", path: "/private/a", x: explanation{Reason: "known"}, last: good, want: indexing.Excluded.String(), rule: "/private/*"},
+		{name: "its record says why", path: "/a", x: explanation{Reason: "known"}, want: "known"},
+		{name: "no refresh yet", path: "/a", want: "no refresh has succeeded yet, or the last one failed"},
+		{
+			name: "the last refresh failed", path: "/a", last: outcome.Fail(errors.New("the disk is full")),
+			want: "no refresh has succeeded yet, or the last one failed", part: "the disk is full",
+		},
+		{name: "it was fetched", path: "/a", x: explanation{Fetched: now}, last: good, want: "waits for the next refresh"},
+		{name: "it was fetched, and looks like an action", path: "/a", x: explanation{Fetched: now}, word: "delete", last: good, want: "waits for the next refresh"},
+		{name: "an action", path: "/delete", word: "delete", last: good, want: indexing.Disallowed.String()},
+		{name: "an action that was visited", path: "/delete", x: explanation{Visited: now}, word: "delete", last: good, want: indexing.Disallowed.String()},
+		{name: "robots.txt", path: "/robots.txt", last: good, want: "no page"},
+		{name: "visited only", path: "/a", x: explanation{Visited: now}, last: good, want: indexing.NoLinks.String()},
+		{name: "visited before a reload", site: reloaded, path: "/a", x: explanation{Visited: now}, last: good, want: reasonUnnamed},
+		{name: "unknown", path: "/a", last: good, want: reasonUnnamed},
+	} {
+		x := test.x
+		cmp.Or(test.site, s).decideReason(&x, test.path, test.word, &test.probed, test.last)
+		if x.Reason != test.want || !strings.Contains(x.Meaning, test.part) || x.Rule != test.rule {
+			t.Errorf("%s: got %q, %q, %q, want %q, %q, %q", test.name, x.Reason, x.Meaning, x.Rule, test.want, test.part, test.rule)
+		}
 	}
 }
