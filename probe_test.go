@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -355,6 +357,46 @@ func TestRefusedAgent(t *testing.T) {
 		got, _, err := b.site(test.host).fetcher.probe(t.Context(), probeResult{}, probeMode{})
 		if err != nil || got.remedy != test.remedy || requests != test.requests || (got.blocked != "") != (test.remedy != "") {
 			t.Errorf("%s: got %q, %q, %d requests, %v, want %q, %d", name, got.blocked, got.remedy, requests, err, test.remedy, test.requests)
+		}
+	}
+}
+
+// brokenFS is a file system of another module that opens nothing.
+type brokenFS struct{ err error }
+
+func (b brokenFS) Open(name string) (fs.File, error) {
+	if b.err == nil {
+		panic("it is broken")
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: b.err}
+}
+
+// TestUnreadableRoot: a refusal is explained by permissions only if the root cannot be opened for want of them.
+func TestUnreadableRoot(t *testing.T) {
+	b := newBench(t, nil)
+	f := &b.site("named.example").fetcher
+	for name, fsys := range map[string]fs.FS{
+		"refuses": brokenFS{fs.ErrPermission},
+		"lacks":   brokenFS{fs.ErrNotExist},
+		"panics":  brokenFS{},
+		"good":    fstest.MapFS{"srv/a.html": {}},
+	} {
+		b.handler.ctx.FileSystems().Register(name, fsys)
+	}
+	for name, test := range map[string]struct {
+		at   siteFiles
+		want string
+	}{
+		"permission denied":   {siteFiles{fs: "refuses", root: "srv"}, "cannot read srv of file system 'refuses': permission denied" + asUser()},
+		"no root":             {siteFiles{fs: "refuses"}, ""},
+		"it does not exist":   {siteFiles{fs: "lacks", root: "srv"}, ""},
+		"it panics":           {siteFiles{fs: "panics", root: "srv"}, ""},
+		"it can be read":      {siteFiles{fs: "good", root: "srv"}, ""},
+		"no such file system": {siteFiles{fs: "none", root: "srv"}, ""},
+		"on this machine":     {siteFiles{root: t.TempDir()}, ""},
+	} {
+		if got := f.unreadable(t.Context(), &test.at); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }
