@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -119,5 +121,56 @@ func TestNeighborsHang(t *testing.T) {
 	cancel()
 	if _, err := a.neighbors(ctx, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want an error of the context", err)
+	}
+}
+
+// TestInherit: a site under another name begins with the records of the former one, which another process has stored, if they
+// can be read.
+func TestInherit(t *testing.T) {
+	for name, test := range map[string]struct {
+		host   string
+		change func(t *testing.T, folder string)
+		crawl  Crawl
+		want   bool
+	}{
+		"with www":         {host: "www.named.example", want: true},
+		"another host":     {host: "other.example"},
+		"nothing is known": {host: "www.named.example", crawl: Crawl{Off: true}},
+		"damaged records": {host: "www.named.example", change: func(t *testing.T, folder string) {
+			chunks, _ := filepath.Glob(filepath.Join(folder, "sites", "*", "store", "*"))
+			for _, chunk := range chunks {
+				if filepath.Base(chunk) == "manifest.json" {
+					continue
+				}
+				if err := os.WriteFile(chunk, []byte("damaged"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+	} {
+		folder := t.TempDir()
+		process := func(host string, crawl Crawl) *bench {
+			b := newBench(t, func(h *Handler) {
+				h.mounts = mounts{{hosts: []string{host}}}
+				h.Crawl = &crawl
+			})
+			b.app.folder = folder
+			b.lists("/a", "/b")
+			s := b.site(host)
+			if pagesOf(b.refresh(s)) != 2 {
+				t.Fatalf("%s: got %+v", name, s.published().report)
+			}
+			s.drop()
+			clear(b.app.sites)
+			return b
+		}
+		process("named.example", Crawl{})
+		if test.change != nil {
+			test.change(t, folder)
+		}
+		b := process(test.host, test.crawl)
+		if got := b.logged("the site had another name: its pages keep their dates") == 1; got != test.want {
+			t.Errorf("%s: it has the records of the former site: %t", name, got)
+		}
 	}
 }
