@@ -2,12 +2,18 @@ package sitemap
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // TestMissingList: the pages of a list that does not exist are gone after ten minutes, but not those of another list that
@@ -37,5 +43,92 @@ func TestMissingList(t *testing.T) {
 				t.Errorf("%s, after %s: got %v", test.lists, after, err)
 			}
 		}
+	}
+}
+
+// TestOpenURL: which responses of the site are lists.
+func TestOpenURL(t *testing.T) {
+	b := newBench(t, nil)
+	r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const url = "http://named.example/list.txt"
+	for name, test := range map[string]struct {
+		url      string
+		status   int
+		isHTML   bool
+		size     int
+		want     string // the error; "": it is a list
+		isGone   bool
+		isTooBad bool // it is no document of the site, and will not be one
+	}{
+		"a list":            {url: url, status: 200},
+		"too long":          {url: url, status: 200, size: maxListBody + 1, want: fmt.Sprintf("/list.txt has more than %d bytes", maxListBody)},
+		"a page":            {url: url, status: 200, isHTML: true, want: "neither a file nor a document of the site (status 200)", isTooBad: true},
+		"a redirect":        {url: url, status: 302, want: "neither a file nor a document of the site (status 302)", isTooBad: true},
+		"refused":           {url: url, status: 403, want: "neither a file nor a document of the site (status 403)", isTooBad: true},
+		"not found":         {url: url, status: 404, want: "neither a file nor a document of the site (status 404): file does not exist", isGone: true, isTooBad: true},
+		"gone":              {url: url, status: 410, want: "neither a file nor a document of the site (status 410): file does not exist", isGone: true, isTooBad: true},
+		"too many requests": {url: url, status: 429, want: "fetching /list.txt: status 429"},
+		"an error":          {url: url, status: 500, want: "fetching /list.txt: status 500"},
+		"another site":      {url: "http://other.example/list.txt", want: "neither a file nor a document of the site, which is http://named.example", isTooBad: true},
+	} {
+		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Content-Type", "text/plain")
+			if test.isHTML {
+				w.Header().Set("Content-Type", contentHTML)
+			}
+			w.WriteHeader(test.status)
+			_, err := io.WriteString(w, strings.Repeat("x", test.size))
+			return err
+		}
+		list, err := r.openURL(t.Context(), test.url)
+		if err == nil {
+			text, _ := io.ReadAll(list)
+			if len(text) != test.size {
+				t.Errorf("%s: got %d bytes, want %d", name, len(text), test.size)
+			}
+		}
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want || errors.Is(err, fs.ErrNotExist) != test.isGone || errors.Is(err, errNoDocument) != test.isTooBad {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestRefusedLines: lines that are no URLs of the site are counted, and the first ten are named.
+func TestRefusedLines(t *testing.T) {
+	b := newBench(t, nil)
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Content-Type", "text/plain")
+		_, err := io.WriteString(w, "/a\nhttp://other.example/\n"+strings.Repeat("x\n", 11)+"/b\n")
+		return err
+	}
+	s := b.site("named.example")
+	b.handler.sources = []input{&SourceURLs{URLs: []string{"/c"}, From: []string{"/list.txt"}}}
+	r, err := newRefresh(s, probeResult{}, b.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err = b.handler.sources[0].pages(t.Context(), r, func(p page.Page) error {
+		got = append(got, p.Path)
+		return nil
+	})
+	if err != nil || strings.Join(got, " ") != "/c /a /b" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	lines := b.logs.FilterMessage("some lines of a list are not URLs of the site").All()
+	if len(lines) != 1 {
+		t.Fatalf("got %d log lines", len(lines))
+	}
+	fields := lines[0].ContextMap()
+	first, _ := fields["first"].([]any)
+	if fields["count"] != int64(12) || len(first) != 10 || !strings.HasPrefix(fmt.Sprint(first[0]), `/list.txt, line 2: "http://other.example/": `) {
+		t.Errorf("got %v", fields)
 	}
 }
