@@ -5,7 +5,7 @@
 //
 // The mutants are shared out over the root and all packages of internal by their size. With
 // packages, only their share of the mutants is run. The same seed has the same mutants, as
-// long as a package is the same; -at tries some of them again. No file is changed: the compiler is given others (-overlay).
+// long as a package is the same; -at tries all mutants of some lines. No file is changed: the compiler is given others (-overlay).
 //
 // It prints what became of each mutant. One that survives shows that a test is missing, that
 // the code is superfluous, or that the mutant does the same as the code. It fails if more
@@ -54,7 +54,7 @@ type aPackage struct {
 
 // fates are what becomes of a mutant, with how many of a package.
 type fates struct {
-	killed, survived, timeout, skipped, invalid int
+	killed, survived, timeout, invalid int
 }
 
 // trial is one run of the program.
@@ -62,7 +62,6 @@ type trial struct {
 	seed  uint64
 	short bool
 	jobs  int
-	at    string
 	work  string // a folder for what the tests and this program write
 }
 
@@ -74,7 +73,7 @@ func main() {
 	flag.IntVar(&n, "n", 200, "number of mutants of all packages")
 	flag.BoolVar(&t.short, "short", false, "run the short tests only")
 	flag.IntVar(&t.jobs, "jobs", 2, "mutants that are tested at once")
-	flag.StringVar(&t.at, "at", "", "try only those of the mutants that are at these places, with commas between them")
+	at := flag.String("at", "", "try all mutants at these places, with commas between them, instead of a choice")
 	flag.Parse()
 
 	packages, err := list()
@@ -84,6 +83,11 @@ func main() {
 	shareOut(packages, n)
 	if flag.NArg() > 0 {
 		packages = slices.DeleteFunc(packages, func(p *aPackage) bool { return !slices.Contains(flag.Args(), p.name) })
+	}
+	if *at != "" {
+		for _, p := range packages {
+			p.keep(strings.Split(*at, ","))
+		}
 	}
 	t.work, err = os.MkdirTemp("", "mutants")
 	if err == nil {
@@ -177,6 +181,12 @@ func shareOut(packages []*aPackage, n int) {
 	}
 }
 
+// keep keeps the mutants at some places, and has all of them tried.
+func (p *aPackage) keep(places []string) {
+	p.mutants = slices.DeleteFunc(p.mutants, func(m mutant) bool { return !slices.Contains(places, m.place()) })
+	p.share = len(p.mutants)
+}
+
 func (t *trial) run(packages []*aPackage) (all fates, err error) {
 	totals := make(map[*aPackage]fates)
 	for _, p := range packages {
@@ -217,7 +227,7 @@ func (t *trial) try(p *aPackage) (fates, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		// One that turns out to be invalid leaves its place to another.
-		if f.killed+f.survived+f.timeout+f.skipped+underWay == p.share || next == len(p.mutants) {
+		if f.killed+f.survived+f.timeout+underWay == p.share || next == len(p.mutants) {
 			return m, false
 		}
 		m = p.mutants[next]
@@ -232,9 +242,6 @@ func (t *trial) try(p *aPackage) (fates, error) {
 		switch fate {
 		case "invalid":
 			f.invalid++
-			return
-		case "skipped":
-			f.skipped++
 			return
 		case "killed":
 			f.killed++
@@ -281,9 +288,6 @@ func (t *trial) test(p *aPackage, m mutant, tests []measured) (fate, by string, 
 	}
 	if t.command(p.Dir, "go", "test", "-c", "-ldflags=-w", "-overlay", overlay, "-o", program, ".") != nil {
 		return "invalid", "", nil
-	}
-	if t.at != "" && !slices.Contains(strings.Split(t.at, ","), m.place()) {
-		return "skipped", "", nil
 	}
 	var names []string
 	// A machine that is busy with something else should kill no mutant.
