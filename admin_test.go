@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
@@ -124,6 +126,57 @@ func TestEventsDropped(t *testing.T) {
 	}
 	if got := logs.FilterMessageSnippet("events are dropped").Len(); got != 1 || len(s.app.events.queue) != 2 {
 		t.Errorf("got %d lines, want one, and %d events", got, len(s.app.events.queue))
+	}
+}
+
+// handled is a handler of events that keeps them.
+type handled struct{ events []caddy.Event }
+
+func (h *handled) Handle(_ context.Context, e caddy.Event) error {
+	h.events = append(h.events, e)
+	if e.Data["panics"] == true {
+		panic("it is broken")
+	}
+	return nil
+}
+
+// TestEvents: events name the site, and go on after a handler that panics.
+func TestEvents(t *testing.T) {
+	s, logs := reportSite(t)
+	events := new(caddyevents.App)
+	ctx := emptyContext(t)
+	if err := events.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all := new(handled)
+	for _, name := range []string{"sitemap_refreshed", "sitemap_announced"} {
+		if err := events.On(name, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := events.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.app.ctx = ctx
+	s.app.events.app = s.app
+	s.app.events.events = events
+	s.app.events.emit(s, "sitemap_refreshed", map[string]any{"panics": true})
+	s.app.events.emit(s, "sitemap_announced", map[string]any{"urls": 3})
+	running, cancel := context.WithCancel(t.Context())
+	s.app.running = running
+	for len(s.app.events.queue) > 0 {
+		emit := <-s.app.events.queue
+		emit()
+	}
+	cancel()
+	s.app.events.emitAll() // it ends
+	if len(all.events) != 2 || logs.FilterMessage("an event handler panicked").Len() != 1 {
+		t.Fatalf("got %+v, and the log %+v", all.events, logs.All())
+	}
+	last := all.events[1]
+	want := map[string]any{"urls": 3, "site": "http://a.example", "sitemap": s.sitemapURL()}
+	if last.Name() != "sitemap_announced" || !maps.Equal(last.Data, want) {
+		t.Errorf("got %s, %v, want %v", last.Name(), last.Data, want)
 	}
 }
 

@@ -628,3 +628,27 @@ func TestValidateTouchesNothing(t *testing.T) {
 		wantState(t, 0)
 	}
 }
+
+// TestProvisioned: an app that was provisioned makes sites, by the port of a request or not.
+func TestProvisioned(t *testing.T) {
+	for _, followsPort := range []bool{true, false} {
+		b := newBench(t, nil)
+		a := &App{State: "off"}
+		if err := a.Provision(emptyContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		a.sampled = b.app.sampled
+		a.fetchers = b.app.fetchers
+		a.handlers = b.app.handlers
+		b.handler.app = a
+		b.handler.followsPort = followsPort
+		id := siteID{b.handler, address{scheme: "http", host: "visited.example"}}
+		s, err := a.site(id)
+		if err != nil || a.lookup(id) != s || s == nil {
+			t.Errorf("got %v, %v", s, err)
+		}
+		if err := a.Cleanup(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -949,3 +949,32 @@ func TestFleetSections(t *testing.T) {
 		t.Errorf("the old name leads to %+v", d)
 	}
 }
+
+// TestConcludeShared: a process goes by the refreshes of others once they have committed something, or once it has left the
+// first refresh to them and has nothing to serve.
+func TestConcludeShared(t *testing.T) {
+	for name, test := range map[string]struct {
+		result outcome.Result
+		serves bool
+		want   bool
+	}{
+		"it has published":                   {outcome.Published, true, false},
+		"it lists nothing":                   {outcome.Empty, false, false},
+		"it has left it, and serves":         {outcome.Later, true, false},
+		"it has left it, and serves nothing": {outcome.Later, false, true},
+		"it follows, and serves nothing":     {outcome.Followed, false, true},
+		"it is an alias":                     {outcome.Alias, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s := sharing(t, t.TempDir(), nil)
+			if test.serves {
+				s.serve(listing(1))
+			}
+			s.probed.Store(new(probeResult))
+			s.conclude(&report.Refresh{Outcome: outcome.Outcome{Result: test.result}}, s.app.now())
+			if got := s.prospected.shared; got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -129,11 +129,13 @@ func TestNeighborsHang(t *testing.T) {
 func TestInherit(t *testing.T) {
 	for name, test := range map[string]struct {
 		host   string
+		lives  bool // the former site is of this process, as before a reload, and stores its records elsewhere
 		change func(t *testing.T, folder string)
 		crawl  Crawl
 		want   bool
 	}{
 		"with www":         {host: "www.named.example", want: true},
+		"in memory":        {host: "www.named.example", lives: true, want: true},
 		"another host":     {host: "other.example"},
 		"nothing is known": {host: "www.named.example", crawl: Crawl{Off: true}},
 		"damaged records": {host: "www.named.example", change: func(t *testing.T, folder string) {
@@ -149,7 +151,7 @@ func TestInherit(t *testing.T) {
 		}},
 	} {
 		folder := t.TempDir()
-		process := func(host string, crawl Crawl) *bench {
+		process := func(folder, host string, crawl Crawl, lives bool) *bench {
 			b := newBench(t, func(h *Handler) {
 				h.mounts = mounts{{hosts: []string{host}}}
 				h.Crawl = &crawl
@@ -160,15 +162,24 @@ func TestInherit(t *testing.T) {
 			if pagesOf(b.refresh(s)) != 2 {
 				t.Fatalf("%s: got %+v", name, s.published().report)
 			}
-			s.drop()
-			clear(b.app.sites)
+			if !lives {
+				s.drop()
+				clear(b.app.sites)
+			}
 			return b
 		}
-		process("named.example", Crawl{})
+		before := process(folder, "named.example", Crawl{}, test.lives)
 		if test.change != nil {
 			test.change(t, folder)
 		}
-		b := process(test.host, test.crawl)
+		if test.lives {
+			folder = t.TempDir()
+		}
+		b := process(folder, test.host, test.crawl, false)
+		for _, s := range before.app.sites {
+			s.drop()
+		}
+		clear(before.app.sites)
 		if got := b.logged("the site had another name: its pages keep their dates") == 1; got != test.want {
 			t.Errorf("%s: it has the records of the former site: %t", name, got)
 		}

@@ -198,3 +198,26 @@ func TestModulesScannable(t *testing.T) {
 		}
 	}
 }
+
+// TestWantsRoot: the root of the site is looked for where a source needs it.
+func TestWantsRoot(t *testing.T) {
+	urls := &SourceURLs{URLs: []string{"/a"}}
+	apart := &SourceFiles{Root: "/srv/other"}
+	for name, test := range map[string]struct {
+		sources []input
+		want    bool
+	}{
+		"files":                      {[]input{new(SourceFiles)}, true},
+		"files of another root":      {[]input{apart}, false},
+		"files of both":              {[]input{new(SourceFiles), apart}, true},
+		"a list":                     {[]input{urls}, false},
+		"visitors":                   {[]input{new(SourceTraffic)}, false},
+		"links":                      {[]input{new(SourceLinks), urls}, false},
+		"a source of another module": {[]input{guest{source: new(bench)}}, true},
+	} {
+		b := newBench(t, func(h *Handler) { h.sources = test.sources })
+		if got := b.handler.wantsRoot; got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}

@@ -211,7 +211,7 @@ func TestListing(t *testing.T) {
 		want   listingState
 	}{
 		"no refresh":              {0, nil, nil, mayList},
-		"pages":                   {3, &report.Report{Result: outcome.Unchanged}, nil, listsPages},
+		"pages":                   {1, &report.Report{Result: outcome.Unchanged}, nil, listsPages},
 		"pages of long ago":       {3, &report.Report{Result: outcome.Failed}, nil, listsPages},
 		"failed":                  {0, &report.Report{Result: outcome.Failed}, nil, mayList},
 		"none":                    {0, &report.Report{Result: outcome.Empty}, new(probeResult), listsNone},

@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -8,6 +9,29 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 )
+
+// TestSharingOf: which storage a setting names.
+func TestSharingOf(t *testing.T) {
+	for raw, test := range map[string]struct {
+		kind  storageKind
+		isOwn bool // it has a digest
+		fails bool
+	}{
+		``:                     {inState, false, false},
+		`"local"`:              {inState, false, false},
+		`"caddy"`:              {inCaddys, false, false},
+		`{"module":"redis"}`:   {inOwn, true, false},
+		`"other"`:              {inState, false, true},
+		`{"module":null}`:      {inState, false, true},
+		`{"root":"/srv/data"}`: {inState, false, true},
+		`3`:                    {inState, false, true},
+	} {
+		got, err := sharingOf(json.RawMessage(raw))
+		if got.kind != test.kind || (got.digest != 0) != test.isOwn || (err != nil) != test.fails {
+			t.Errorf("%s: got %+v, %v", raw, got, err)
+		}
+	}
+}
 
 // TestIsDataFolder: Caddy's own folder is on one machine, so nothing is shared there.
 func TestIsDataFolder(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -136,6 +137,25 @@ func TestSampleBounds(t *testing.T) {
 	}
 	if sampleOf(t, Options{FS: files, Root: "."}) == want {
 		t.Error("a third of the files does not count")
+	}
+	// Beside the two folders, the first one that is read has as many entries as are read: then the other one does not count.
+	two := make(fstest.MapFS)
+	for i := range 2 * (sampleEntries - 2) {
+		two[fmt.Sprintf("%d/%05d.html", i%2, i/2)] = &fstest.MapFile{}
+	}
+	want = sampleOf(t, Options{FS: two, Root: "."})
+	counting := 0
+	for _, folder := range []string{"0", "1"} {
+		changed := maps.Clone(two)
+		changed[folder+"/00000.html"] = &fstest.MapFile{Data: []byte("x")}
+		delete(changed, folder+"/00001.html")
+		changed[folder+"/x.html"] = &fstest.MapFile{}
+		if sampleOf(t, Options{FS: changed, Root: "."}) != want {
+			counting++
+		}
+	}
+	if counting != 1 {
+		t.Errorf("%d folders count, want 1", counting)
 	}
 	flat := make(fstest.MapFS)
 	for i := range maxInFolder + 100 {

@@ -249,7 +249,8 @@ func TestHeldIsBounded(t *testing.T) {
 		if c.pages != nil {
 			t.Error("it holds pages after its end")
 		}
-		if err != nil || most > test.held || emitted/shards < maxPages/4 {
+		isFull := most == test.held || &test.pages[0] != &high[0] // which are held until there is no room
+		if err != nil || most > test.held || !isFull || emitted/shards < maxPages/4 {
 			t.Errorf("held %d pages, made %d shards of %d, %v", most, shards, emitted, err)
 		}
 	}

@@ -122,6 +122,17 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestTook: a report has the duration of its refresh in seconds, whether it succeeded or not.
+func TestTook(t *testing.T) {
+	took := 1500*time.Millisecond + 400*time.Nanosecond
+	for _, o := range []outcome.Outcome{{Result: outcome.Published}, outcome.Fail(errors.New("broken"))} {
+		r := Refresh{Outcome: o, Took: took}
+		if got := r.Report(outcome.History{}, &Report{Seconds: 9}).Seconds; got != 1.5 {
+			t.Errorf("%s: got %v s, want 1.5", o.Result, got)
+		}
+	}
+}
+
 // TestNews: what is known of the news sitemap stays until pages are selected again.
 func TestNews(t *testing.T) {
 	published := outcome.Outcome{Result: outcome.Published}

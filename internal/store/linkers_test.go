@@ -43,6 +43,10 @@ func TestLinkers(t *testing.T) {
 			t.Errorf("%d pages: the same ones change %x to %x", test.n, l, again)
 		}
 	}
+	// A mean of 40 is the greatest where what is not used counts, as it is nearer.
+	if got := Linkers(0x6666_6666_3111_1110).Count(); got != fewest[1] {
+		t.Errorf("of one unused register: got %d, want %d", got, fewest[1])
+	}
 	most := Linkers(0)
 	for i := range uint64(registers) {
 		most = most.With(i)
