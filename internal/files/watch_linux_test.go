@@ -361,6 +361,18 @@ func TestWatchRoot(t *testing.T) {
 	w.want(Whole, "")
 }
 
+// TestWatchRootVanishes: of a root that is removed while it is scanned, nothing counts as watched.
+func TestWatchRootVanishes(t *testing.T) {
+	w := NewWatcher()
+	defer w.Close()
+	p := &pass{w: w, root: filepath.Join(t.TempDir(), "none"), n: newBlind()}
+	p.folders.Store(3)
+	p.end(t.Context(), fs.ErrNotExist)
+	if got := w.Status(); got.State != Unwatched || got.Folders != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestWatchRootAmidLog: a link to the root that leads elsewhere is noticed, too, while a log in the root is written all the time.
 func TestWatchRootAmidLog(t *testing.T) {
 	releases := build(t, tree{"1/a.html": "x", "2/a.html": "x"})
