@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,8 +71,11 @@ func TestCause(t *testing.T) {
 		{"panic: runtime error: index out of range\n", "killed", "by a panic"},
 		{"panic: test timed out after 30s\n\trunning tests:\n", "timeout", ""},
 	} {
-		if fate, by := cause(test.text); fate != test.fate || by != test.by {
+		if fate, by := cause(errors.New(test.text)); fate != test.fate || by != test.by {
 			t.Errorf("%q: got %s %s, want %s %s", test.text, fate, by, test.fate, test.by)
 		}
+	}
+	if fate, _ := cause(fmt.Errorf("a.test: %w", errHangs)); fate != "timeout" {
+		t.Errorf("what hangs: got %s", fate)
 	}
 }

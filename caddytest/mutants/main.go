@@ -5,7 +5,8 @@
 //
 // The mutants are shared out over the root and all packages of internal by their size. With
 // packages, only their share of the mutants is run. The same seed has the same mutants, as
-// long as a package is the same; -at tries all mutants of some lines. No file is changed: the compiler is given others (-overlay).
+// long as a package is the same; -at tries all mutants of some lines. No file is changed: the
+// compiler is given others (-overlay).
 //
 // It prints what became of each mutant. One that survives shows that a test is missing, that
 // the code is superfluous, or that the mutant does the same as the code. It fails if more
@@ -14,6 +15,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -33,6 +35,12 @@ import (
 	"sync"
 	"time"
 )
+
+// longest is how long a program may run. Tests end by a timeout of their own, unless the mutant
+// hangs before they begin.
+const longest = 25 * time.Minute
+
+var errHangs = errors.New("it hangs")
 
 // fewest is how many mutants the smallest package has.
 const fewest = 3
@@ -313,7 +321,7 @@ func (t *trial) test(p *aPackage, m mutant, tests []measured) (fate, by string, 
 	}
 	for _, flags := range runs {
 		if err := t.command(p.Dir, program, append(flags, "-test.failfast")...); err != nil {
-			fate, by = cause(err.Error())
+			fate, by = cause(err)
 			return fate, by, nil
 		}
 	}
@@ -321,8 +329,9 @@ func (t *trial) test(p *aPackage, m mutant, tests []measured) (fate, by string, 
 }
 
 // cause says from what failing tests print what became of a mutant.
-func cause(text string) (fate, by string) {
-	if strings.Contains(text, "panic: test timed out") {
+func cause(err error) (fate, by string) {
+	text := err.Error()
+	if errors.Is(err, errHangs) || strings.Contains(text, "panic: test timed out") {
 		return "timeout", ""
 	}
 	if test := failed.FindStringSubmatch(text); test != nil {
@@ -347,13 +356,18 @@ func writeOverlay(folder string, m mutant) (string, error) {
 
 // command runs a program. Its error has what was printed.
 func (t *trial) command(folder, program string, args ...string) error {
-	command := exec.Command(program, args...)
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
 	command.Dir = folder
 	// A test that is stopped leaves its temporary folders, and a mutant may write where the
 	// product keeps what it knows.
 	command.Env = append(os.Environ(), "TMPDIR="+t.work, "XDG_DATA_HOME="+t.work)
 	command.WaitDelay = 10 * time.Second // for what a test has started and not ended
 	out, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		err = errHangs
+	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, out)
 	}
