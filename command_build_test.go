@@ -42,7 +42,7 @@ func TestBuildFlags(t *testing.T) {
 	}
 }
 
-// TestBuild builds folders, and what is there already.
+// TestBuild builds folders. No other test has sites of these names: those of a build are not dropped, as its process ends.
 func TestBuild(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -52,7 +52,7 @@ func TestBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const url = "https://example.com"
+	const url = "https://built.example"
 	for _, test := range []struct {
 		name   string
 		flags  []string
@@ -64,7 +64,7 @@ func TestBuild(t *testing.T) {
 		{
 			name:  "a site",
 			files: []string{"robots.txt", "sitemap.css", "sitemap.xml"},
-			parts: map[string]string{"sitemap.xml": "<loc>https://example.com/a.html</loc>", "robots.txt": "Disallow: /x\n\nSitemap: https://example.com/sitemap.xml\n"},
+			parts: map[string]string{"sitemap.xml": "<loc>https://built.example/a.html</loc>", "robots.txt": "Disallow: /x\n\nSitemap: https://built.example/sitemap.xml\n"},
 		},
 		{
 			name:  "little",
@@ -84,8 +84,8 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			name:   "no URL",
-			flags:  []string{"--base-url", "example.com"},
-			status: exitFailed, output: `invalid argument "example.com" for "--base-url" flag`,
+			flags:  []string{"--base-url", "built.example"},
+			status: exitFailed, output: `invalid argument "built.example" for "--base-url" flag`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,12 +119,12 @@ func TestBuildConfiguration(t *testing.T) {
 	for name, text := range map[string]string{
 		"www/index.html": "<title>Home</title>",
 		"two": `
-			http://a.example, http://b.example:8080 {
+			http://a.built.example, http://b.built.example:8080 {
 				root * www
 				sitemap
 				file_server
 			}
-			http://*.c.example {
+			http://*.c.built.example {
 				root * www
 				sitemap
 				file_server
@@ -136,11 +136,11 @@ func TestBuildConfiguration(t *testing.T) {
 				file_server
 			}`,
 		"no page": `
-			http://a.example {
+			http://a.built.example {
 				sitemap
 				respond "no page" 404
 			}`,
-		"broken": `http://a.example {`,
+		"broken": `http://a.built.example {`,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -157,8 +157,8 @@ func TestBuildConfiguration(t *testing.T) {
 		status int
 		output string // a part
 	}{
-		{"two", []string{"a.example/robots.txt", "a.example/sitemap.css", "a.example/sitemap.xml", "b.example_8080/sitemap.xml"}, 0,
-			"hosts that only visitors name are not built: set base_url for *.c.example"},
+		{"two", []string{"a.built.example/robots.txt", "a.built.example/sitemap.css", "a.built.example/sitemap.xml", "b.built.example_8080/sitemap.xml"}, 0,
+			"hosts that only visitors name are not built: set base_url for *.c.built.example"},
 		{"hosts of visitors", nil, exitErrors, "the configuration has no sitemap handler whose hosts are named: set base_url"},
 		{"no page", nil, exitErrors, "there is no sitemap: "},
 		{"broken", nil, exitErrors, "reading the configuration: "},

@@ -44,7 +44,9 @@ func TestClean(t *testing.T) {
 		"":                                    "",
 		"?page=1":                             "",
 		"/a?page=%00":                         "",
+		"/" + strings.Repeat("a", 1999):       "/" + strings.Repeat("a", 1999),
 		"/" + strings.Repeat("a", 2000):       "",
+		"/a?page=" + strings.Repeat("a", 200): "/a?page=" + strings.Repeat("a", 200),
 		"/a?page=" + strings.Repeat("a", 201): "",
 	} {
 		got, ok := c.Clean(uri)
