@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 		{
 			name:   "no such folder",
 			flags:  []string{"--root", filepath.Join(root, "missing")},
-			status: exitFailed, output: "no such file or directory",
+			status: exitFailed, output: `for "--root" flag: open `,
 		},
 		{
 			name:   "no URL",
