@@ -46,6 +46,8 @@ func TestClean(t *testing.T) {
 		"/a?page=%00":                         "",
 		"/" + strings.Repeat("a", 1999):       "/" + strings.Repeat("a", 1999),
 		"/" + strings.Repeat("a", 2000):       "",
+		"/a?x=" + strings.Repeat("a", 7995):   "/a",
+		"/a?x=" + strings.Repeat("a", 7996):   "",
 		"/a?page=" + strings.Repeat("a", 200): "/a?page=" + strings.Repeat("a", 200),
 		"/a?page=" + strings.Repeat("a", 201): "",
 	} {

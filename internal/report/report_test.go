@@ -122,6 +122,30 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestOrphansLine: that pages have no incoming links is known once all are found and fetched.
+func TestOrphansLine(t *testing.T) {
+	selected := leftOut(nil)
+	selected.Orphans = indexing.List[string]{Count: 1, First: []string{"/a"}}
+	for name, test := range map[string]struct {
+		partial bool
+		pending int
+		want    int // lines
+	}{
+		"complete":          {false, 0, 1},
+		"a part":            {true, 0, 0},
+		"pages are pending": {false, 1, 0},
+		"both":              {true, 1, 0},
+	} {
+		core, logs := observer.New(zapcore.InfoLevel)
+		r := Refresh{Outcome: outcome.Outcome{Result: outcome.Published}, Changed: true, Pages: 1, Selected: selected, Partial: test.partial}
+		r.Crawled.Pending = test.pending
+		r.Log(logonce.New(zap.New(core)), zap.NewNop(), r.Report(outcome.History{}, nil), nil)
+		if got := logs.FilterMessage("some listed pages have no incoming links").Len(); got != test.want {
+			t.Errorf("%s: got %d lines, want %d", name, got, test.want)
+		}
+	}
+}
+
 // TestTook: a report has the duration of its refresh in seconds, whether it succeeded or not.
 func TestTook(t *testing.T) {
 	took := 1500*time.Millisecond + 400*time.Nanosecond
