@@ -83,6 +83,22 @@ func TestJoinWaits(t *testing.T) {
 	})
 }
 
+// TestDefaultPatience: where no patience is set, a process that has nothing to serve waits for the storage for ten minutes.
+func TestDefaultPatience(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		f.set(faults{fail: 1})
+		m := member(f)
+		begun := time.Now()
+		if role, err := join(t, m, persist.Standing{}); role != persist.Later || err != nil {
+			t.Errorf("role %d, %v", role, err)
+		}
+		if got := m.DueFor(persist.Standing{}).Sub(begun); got != 10*time.Minute {
+			t.Errorf("due after %s, want 10m", got)
+		}
+		time.Sleep(2 * lockFor)
+	})
+}
+
 // TestJoinRestored: a process that serves what its copies have waits for nothing, but refreshes nothing while the storage fails.
 func TestJoinRestored(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
