@@ -565,3 +565,22 @@ func FuzzBuilder(f *testing.F) {
 		}
 	})
 }
+
+// TestSectionsOf: each folder has one section, in the order of the folders, whatever the order of the rows.
+func TestSectionsOf(t *testing.T) {
+	at := func(folder, name string) row { return row{Folder: folder, Path: folder + name, Pages: 1, Kind: toPage} }
+	rows := []row{at("/b/", "2"), at("/", "1"), at("/b/", "1"), at("/a/", "1")}
+	var got []string
+	for _, s := range sectionsOf("/", rows) {
+		for _, r := range s.Rows {
+			got = append(got, s.Label+" "+r.Path)
+		}
+	}
+	want := []string{"Pages /1", pathLabel("/a/") + " /a/1", pathLabel("/b/") + " /b/2", pathLabel("/b/") + " /b/1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if rows[0].Path != "/b/2" {
+		t.Error("the rows were sorted in their place")
+	}
+}
