@@ -1,4 +1,4 @@
-package accesslog
+package visits
 
 import (
 	"net/http"
