@@ -283,6 +283,53 @@ func TestLongRobots(t *testing.T) {
 	}
 }
 
+// TestCheckSetup: what an owner should know of a site that is listed, as visitors may know it by another scheme, and requests
+// for robots.txt may go elsewhere.
+func TestCheckSetup(t *testing.T) {
+	off := false
+	robotsElsewhere := probeResult{robots: robotsRules{unseen: true}}
+	for name, test := range map[string]struct {
+		host      string
+		configure func(*Handler)
+		probed    probeResult
+		want      string // beginning of the only line; "": there is none
+	}{
+		"a public host":                    {"shop.com", nil, probeResult{}, "the sitemap of a public host lists http URLs"},
+		"a host that visitors named":       {"visited.shop.com", nil, probeResult{}, "the sitemap of a public host lists http URLs"},
+		"a host of a network":              {"shop", nil, probeResult{}, ""},
+		"a host of this machine":           {"shop.localhost", nil, probeResult{}, ""},
+		"with base_url":                    {"", func(h *Handler) { h.BaseURL = "https://shop.com" }, probeResult{}, ""},
+		"of a server that trusts a proxy":  {"shop.com", func(h *Handler) { h.server.TrustedProxiesUnix = true }, probeResult{}, ""},
+		"of a server that speaks https":    {"shop.com", func(h *Handler) { h.listener.scheme = "https" }, probeResult{}, ""},
+		"refused":                          {"shop.com", nil, probeResult{blocked: reasonRefused}, ""},
+		"robots.txt elsewhere":             {"shop.localhost", nil, robotsElsewhere, "requests for /robots.txt do not reach the sitemap handler: add this line"},
+		"robots.txt elsewhere, and no use": {"shop.localhost", func(h *Handler) { h.RobotsTxt = &off }, robotsElsewhere, ""},
+	} {
+		b := newBench(t, func(h *Handler) {
+			h.mounts = mounts{{hosts: []string{"shop.com"}}, {}}
+			if test.configure != nil {
+				test.configure(h)
+			}
+		})
+		s := b.site(test.host)
+		s.probed.Store(&test.probed)
+		for range 2 {
+			s.checkSetup()
+		}
+		var got []string
+		for _, line := range b.logs.All() {
+			got = append(got, line.Message)
+		}
+		isAsWanted := len(got) == 0
+		if test.want != "" {
+			isAsWanted = len(got) == 1 && strings.HasPrefix(got[0], test.want)
+		}
+		if !isAsWanted {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // TestProbeReaches: whether requests for the sitemap come to its handler, and what they
 // get where they do not.
 func TestProbeReaches(t *testing.T) {

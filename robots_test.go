@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
 const testLine = "Sitemap: https://example.com/sitemap.xml\n"
@@ -59,6 +61,7 @@ func writing(status int, header http.Header, pieces ...string) caddyhttp.Handler
 func TestRobotsWriter(t *testing.T) {
 	const rules, made = "User-agent: *\nDisallow: /x\n", "User-agent: *\nDisallow:\n\n" + testLine
 	text := http.Header{"Content-Type": {"text/plain"}}
+	long := func(bytes int) string { return strings.Repeat("#\n", bytes/2) }
 	for name, test := range map[string]struct {
 		next   caddyhttp.HandlerFunc
 		status int
@@ -66,7 +69,15 @@ func TestRobotsWriter(t *testing.T) {
 	}{
 		"text in pieces":         {writing(200, text, rules[:5], rules[5:9], rules[9:]), 200, rules + "\n" + testLine},
 		"identity":               {writing(200, http.Header{"Content-Encoding": {"identity"}}, rules), 200, rules + "\n" + testLine},
+		"nothing":                {func(http.ResponseWriter, *http.Request) error { return nil }, 200, made},
 		"HTML that says nothing": {writing(200, nil, "<!doctype html>"), 200, made},
+		"not found":              {writing(404, text, "not here"), 200, made},
+		"not found, encoded":     {writing(404, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b"), 200, made},
+		"as long as may be":      {writing(200, text, long(robotstxt.MaxBody)), 200, long(robotstxt.MaxBody) + "\n" + testLine},
+		"too long":               {writing(200, text, long(robotstxt.MaxBody+2)), 200, long(robotstxt.MaxBody + 2)},
+		"refused":                {writing(403, text, "stay out"), 403, "stay out"},
+		"a redirect":             {writing(301, http.Header{"Location": {"/other.txt"}}), 301, ""},
+		"JSON":                   {writing(200, http.Header{"Content-Type": {"application/json"}}, `{"a":1}`), 200, `{"a":1}`},
 		"binary":                 {writing(200, text, "a\x00"), 200, "a\x00"},
 		"encoded":                {writing(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", "\x08"), 200, "\x1f\x8b\x08"},
 	} {
@@ -75,10 +86,49 @@ func TestRobotsWriter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if isOurs := strings.HasSuffix(body, testLine); isOurs && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+				t.Errorf("the type is %q", resp.Header.Get("Content-Type"))
+			}
 			if resp.StatusCode != test.status || body != test.want {
 				t.Errorf("got status %d, %.100q (%d bytes), want %d, %.100q", resp.StatusCode, body, len(body), test.status, test.want)
 			}
 		})
+	}
+}
+
+// TestRobotsRequest: the next handler is asked for the whole file, whatever the client asks for, and what is true of its file
+// alone is not said of the one with the line.
+func TestRobotsRequest(t *testing.T) {
+	asked := []string{"Range", "If-Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "Accept-Encoding"}
+	r := getRobots("X-Other: yes")
+	r.Method = http.MethodHead
+	for _, name := range asked {
+		r.Header.Set(name, `"own"`)
+	}
+	own := http.Header{
+		"Etag": {`"own"`}, "Last-Modified": {"Sun, 01 Jan 2023 00:00:00 GMT"}, "Accept-Ranges": {"none"},
+		"Content-Encoding": {"identity"}, "Content-Disposition": {"attachment"}, "Content-Type": {"text/markdown"}, "X-Own": {"yes"},
+	}
+	resp, _, err := robotsOf(t, r, func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != http.MethodGet || r.Header.Get("X-Other") != "yes" {
+			t.Errorf("the next handler gets %s with %v", r.Method, r.Header)
+		}
+		for _, name := range asked {
+			if value := r.Header.Get(name); value != "" {
+				t.Errorf("the next handler gets %s %q", name, value)
+			}
+		}
+		return writing(200, own, "User-agent: *\n")(w, r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range own {
+		is := resp.Header.Get(name)
+		isKept := name == "Content-Type" || name == "X-Own"
+		if (is == values[0]) != isKept {
+			t.Errorf("got %s %q", name, is)
+		}
 	}
 }
 

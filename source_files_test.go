@@ -1,8 +1,9 @@
 package sitemap
 
 import (
+	"bytes"
 	"context"
-	"io"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -54,6 +55,73 @@ func TestFilesPlaceholders(t *testing.T) {
 	}
 }
 
+// TestFilesOptions: what is scanned, by the settings of a source and by what the site's file server says.
+func TestFilesOptions(t *testing.T) {
+	of := &site{identity: identity{handler: &Handler{server: new(caddyhttp.Server)}}}
+	r := &Refresh{
+		BaseURL: "https://named.example", Root: "/srv/site", Prefix: "/docs", Hide: append(make([]string, 0, 9), "served"), Index: []string{"default.html"}, site: of,
+	}
+	for _, test := range []struct {
+		source SourceFiles
+		want   string // root, URL folder, what is included, excluded and hidden, and the index
+	}{
+		{SourceFiles{}, "/srv/site /docs [] [] [served] [default.html]"},
+		{SourceFiles{Root: "/srv/www", At: "/x/"}, "/srv/www /x [] [] [served] [default.html]"},
+		{SourceFiles{Include: []string{"*.pdf"}}, "/srv/site /docs [*.pdf *.html *.htm *.xhtml] [] [served] [default.html]"},
+		{SourceFiles{IncludeOnly: []string{"*.pdf"}}, "/srv/site /docs [*.pdf] [] [served] [default.html]"},
+		{SourceFiles{Include: []string{"/a/*"}, IncludeOnly: []string{"*.pdf"}}, "/srv/site /docs [*.pdf /a/*] [] [served] [default.html]"},
+		{SourceFiles{Exclude: []string{"/b/*"}, Hide: []string{"secret"}, Index: []string{"home.html"}}, "/srv/site /docs [] [/b/*] [served secret] [home.html]"},
+	} {
+		if err := test.source.check(); err != nil {
+			t.Fatal(err)
+		}
+		o, err := test.source.options(r)
+		got := fmt.Sprint(filepath.ToSlash(o.Root), " ", o.At, " ", o.Include, " ", o.Exclude, " ", o.Hide, " ", o.Index)
+		if err != nil || got != test.want {
+			t.Errorf("%+v: got %s, %v, want %s", test.source, got, err, test.want)
+		}
+	}
+	if all := r.Hide[:2]; all[1] != "" {
+		t.Errorf("what the file server hides became %q", all)
+	}
+}
+
+// TestFetchFile: where a redirect leads, as far as it is on the site.
+func TestFetchFile(t *testing.T) {
+	b := newBench(t, func(h *Handler) {
+		h.mounts = mounts{{hosts: []string{"named.example"}, prefix: "/docs"}}
+	})
+	answers := map[string]answer{"/docs/a.html": {http.StatusOK, "Content-Type: text/html", "a"}}
+	for i, location := range []string{"/docs/b", "b", "http://named.example/docs/b", "https://elsewhere.example/docs/b", "./b?x=1"} {
+		answers[fmt.Sprintf("/docs/%d.html", i)] = answer{http.StatusPermanentRedirect, "Location: " + location, ""}
+	}
+	b.pages = answering(answers)
+	s, err := b.app.site(siteID{b.handler, address{scheme: "http", host: "named.example", prefix: "/docs"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Refresh{BaseURL: s.origin, site: s}
+	for path, want := range map[string]files.Response{
+		"/docs/a.html":       {Status: http.StatusOK, To: "/docs/a.html", Body: []byte("a")},
+		"/docs/0.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b"},
+		"/docs/1.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b"},
+		"/docs/2.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b"},
+		"/docs/3.html":       {Status: http.StatusPermanentRedirect},
+		"/docs/4.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b?x=1"},
+		"/docs/nowhere.html": {Status: http.StatusNotFound, To: "/docs/nowhere.html"},
+	} {
+		got := r.fetchFile(t.Context(), path)
+		if got.Status != want.Status || got.To != want.To || !bytes.Equal(got.Body, want.Body) {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := r.fetchFile(ended, "/docs/a.html"); got.Status != 0 || got.Body != nil {
+		t.Errorf("after its end: got %+v", got)
+	}
+}
+
 // TestFileSpelling: what a list says is of a file, however it spells its name.
 func TestFileSpelling(t *testing.T) {
 	root := t.TempDir()
@@ -80,10 +148,19 @@ func TestFileSpelling(t *testing.T) {
 		{"of another root", []input{ofSite, apart}, false, "/c%3Bd.html", "/c%3Bd.html"},
 	} {
 		of := &site{identity: identity{handler: &Handler{server: new(caddyhttp.Server), sources: test.sources}}}
-		r := &Refresh{BaseURL: "https://named.example", Root: root, site: of, probed: probeResult{siteFiles: siteFiles{unserved: test.unserved}}}
+		r := &Refresh{BaseURL: "https://named.example", Root: root, site: of, probed: probeResult{siteFiles: siteFiles{unserved: test.unserved}}, leftOut: make(map[string]int)}
 		r.served = r.servedFolders
 		if got := r.fileSpelling(test.path); got != test.want {
 			t.Errorf("%s: %s: got %s, want %s", test.name, test.path, got, test.want)
+		}
+		err := r.read(t.Context(), &SourceURLs{URLs: []string{test.path}}, 0, func(p page.Page) error {
+			if p.Path != test.want {
+				t.Errorf("%s: of a list: got %s, want %s", test.name, p.Path, test.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: of a list: %v", test.name, err)
 		}
 	}
 }
@@ -108,45 +185,5 @@ func TestFilesBeforeFrontPage(t *testing.T) {
 		if warnings != test.want || err != nil {
 			t.Errorf("%+v: got %d warnings, %v", test, warnings, err)
 		}
-	}
-}
-
-// TestFetchFile: what a file server says of a path.
-func TestFetchFile(t *testing.T) {
-	b := newBench(t, nil)
-	s := b.site("named.example")
-	b.pages = func(w http.ResponseWriter, r *http.Request) error {
-		switch r.URL.Path {
-		case "/a.html":
-			w.Header().Set("Location", "./a?x=1")
-			w.WriteHeader(http.StatusMovedPermanently)
-		case "/away.html":
-			w.Header().Set("Location", "https://other.example/a")
-			w.WriteHeader(http.StatusFound)
-		default:
-			_, err := io.WriteString(w, r.URL.Path)
-			return err
-		}
-		return nil
-	}
-	r, err := newRefresh(s, probeResult{}, b.clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]files.Response{
-		"/a":         {Status: http.StatusOK, Body: []byte("/a")},
-		"/a.html":    {Status: http.StatusMovedPermanently, To: "/a?x=1"},
-		"/away.html": {Status: http.StatusFound},
-	} {
-		got := r.fetchFile(t.Context(), path)
-		isRedirect := want.Status >= http.StatusMultipleChoices // else To is the path itself
-		if got.Status != want.Status || isRedirect && got.To != want.To || string(got.Body) != string(want.Body) {
-			t.Errorf("%s: got %+v, want %+v", path, got, want)
-		}
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got := r.fetchFile(ended, "/a"); got.Status != 0 || got.Body != nil {
-		t.Errorf("after its end: got %+v", got)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,68 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
+
+// TestLists: where a list may be, and what is none.
+func TestLists(t *testing.T) {
+	t.Setenv("SITEMAP_NONE", "")
+	const text, html, xml = "Content-Type: text/plain", "Content-Type: text/html", "Content-Type: application/xml"
+	dir := t.TempDir()
+	for name, content := range map[string]string{"list.txt": "/file", "named.example.txt": "/of-the-host", ".txt": "/of-another"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := newBench(t, nil)
+	b.pages = answering(map[string]answer{
+		"/list.txt":  {http.StatusOK, text, "/path\nno URL\n"},
+		"/index.xml": {http.StatusOK, xml, "<sitemapindex><sitemap><loc>http://named.example/child.xml</loc></sitemap></sitemapindex>"},
+		"/child.xml": {http.StatusOK, xml, "<urlset><url><loc>http://named.example/in-a-sitemap</loc></url></urlset>"},
+		"/page":      {http.StatusOK, html, "/page"},
+		"/old":       {http.StatusFound, "Location: /list.txt", ""},
+		"/gone":      {http.StatusGone, text, ""},
+		"/busy":      {http.StatusServiceUnavailable, text, ""},
+		"/long":      {http.StatusOK, text, strings.Repeat("#\n", maxListBody/2+1)},
+	})
+	for name, test := range map[string]struct {
+		source  SourceURLs
+		want    string // paths
+		refused int
+		err     string // its end; "": there is none
+	}{
+		"lines":              {SourceURLs{URLs: []string{"/b", "/a", "# none"}}, "/b /a", 0, ""},
+		"a file":             {SourceURLs{From: []string{dir + "/list.txt"}}, "/file", 0, ""},
+		"a path":             {SourceURLs{From: []string{"/list.txt"}}, "/path", 1, ""},
+		"a URL":              {SourceURLs{From: []string{"http://Named.example:80/list.txt"}}, "/path", 1, ""},
+		"a URL elsewhere":    {SourceURLs{From: []string{"https://named.example/list.txt"}}, "", 0, "neither a file nor a document of the site, which is http://named.example"},
+		"an index":           {SourceURLs{From: []string{"/index.xml"}}, "/in-a-sitemap", 0, ""},
+		"of the host":        {SourceURLs{From: []string{dir + "/{http.request.host}.txt"}}, "/of-the-host", 0, ""},
+		"an empty value":     {SourceURLs{From: []string{dir + "/{env.SITEMAP_NONE}.txt"}}, "", 0, "evaluated placeholder {env.SITEMAP_NONE} is empty"},
+		"one of two is read": {SourceURLs{URLs: []string{"/a"}, From: []string{"/busy", dir + "/list.txt"}}, "/a /file", 0, "/busy: fetching /busy: status 503"},
+		"a folder":           {SourceURLs{From: []string{dir}}, "", 0, "not a regular file"},
+		"no file":            {SourceURLs{From: []string{"nowhere.txt"}}, "", 0, "no such file or directory"},
+		"no path":            {SourceURLs{From: []string{"/nowhere"}}, "", 0, "/nowhere: neither a file nor a document of the site (status 404): file does not exist"},
+		"one that is gone":   {SourceURLs{From: []string{"/gone"}}, "", 0, "(status 410): file does not exist"},
+		"a page":             {SourceURLs{From: []string{"/page"}}, "", 0, "/page: neither a file nor a document of the site (status 200)"},
+		"a redirect":         {SourceURLs{From: []string{"/old"}}, "", 0, "/old: neither a file nor a document of the site (status 302)"},
+		"too long":           {SourceURLs{From: []string{"/long"}}, "", 0, "/long has more than 67108864 bytes"},
+	} {
+		r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err = test.source.pages(t.Context(), r, func(p page.Page) error {
+			got = append(got, p.Path)
+			return nil
+		})
+		if (err == nil) != (test.err == "") || err != nil && !strings.HasSuffix(err.Error(), test.err) {
+			t.Errorf("%s: got error %v, want %q", name, err, test.err)
+		}
+		if refused := r.leftOut["refused line of a list"]; strings.Join(got, " ") != test.want || refused != test.refused || len(r.warnings) != test.refused {
+			t.Errorf("%s: got %q, %d lines refused, want %s, %d", name, got, refused, test.want, test.refused)
+		}
+	}
+}
 
 // TestMissingList: the pages of a list that does not exist are gone after ten minutes, but not those of another list that
 // fails meanwhile.

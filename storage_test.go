@@ -2,6 +2,8 @@ package sitemap
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -50,20 +52,48 @@ func TestIsDataFolder(t *testing.T) {
 	}
 }
 
-// TestStorageWarning: operators are told of a storage that other machines do not have.
-func TestStorageWarning(t *testing.T) {
-	const fix = ": name a folder that all nodes have"
-	data := &certmagic.FileStorage{Path: caddy.DefaultStorage.Path}
+// TestSharing: what the setting may be, and which storages no other machine has.
+func TestSharing(t *testing.T) {
+	const ofCaddy = "the sitemap is not shared: Caddy's storage is the data folder of this machine: set the global option 'storage'"
+	const ofModule = "the sitemap is not shared: its storage is the data folder of this machine: name a folder that all nodes have"
+	fileSystem := func(root string) string { return `{"module": "file_system", "root": ` + strconv.Quote(root) + `}` }
+	apart := fileSystem(t.TempDir())
 	for name, test := range map[string]struct {
-		setting storageSetting
-		want    string
+		global, own  string // the storage of Caddy; the setting
+		err, warning string // "": none
 	}{
-		"nothing is shared":          {storageSetting{own: data}, ""},
-		"a storage of its own":       {storageSetting{kind: inOwn, own: &certmagic.FileStorage{Path: t.TempDir()}}, ""},
-		"the data folder as its own": {storageSetting{kind: inOwn, own: data}, "the sitemap is not shared: its storage is the data folder of this machine" + fix},
+		"none":                 {"", "", "", ""},
+		"the state folder":     {"", `"local"`, "", ""},
+		"Caddy's":              {"", `"caddy"`, "", ofCaddy},
+		"Caddy's is another":   {apart, `"caddy"`, "", ""},
+		"another":              {"", apart, "", ""},
+		"Caddy's folder":       {"", fileSystem(caddy.DefaultStorage.Path), "", ofModule},
+		"Caddy's, spelled out": {"", fileSystem(caddy.DefaultStorage.Path + "/x/.."), "", ofModule},
+		"no folder":            {"", `{"module": "file_system"}`, "", ofModule},
+		"another word":         {"", `"redis"`, `storage "redis": use local, caddy`, ""},
+		"no module":            {"", `{"root": "/mnt"}`, "use local, caddy", ""},
+		"a number":             {"", `1`, "use local, caddy", ""},
+		"an unknown module":    {"", `{"module": "nothing"}`, "caddy.storage.nothing", ""},
+		"an unknown field":     {"", `{"module": "file_system", "roots": "/mnt"}`, "roots", ""},
 	} {
-		if got := test.setting.warning(emptyContext(t)); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		cfg := quiet(t, new(caddy.Config))
+		cfg.StorageRaw = nil
+		if test.global != "" {
+			cfg.StorageRaw = json.RawMessage(test.global)
+		}
+		ctx, err := caddy.ProvisionContext(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setting, err := loadSharing(ctx, &App{StorageRaw: json.RawMessage(test.own)})
+		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: got error %v, want %q", name, err, test.err)
+		}
+		if err != nil {
+			continue
+		}
+		if got := setting.warning(ctx); got != test.warning {
+			t.Errorf("%s: got %q, want %q", name, got, test.warning)
 		}
 	}
 }

@@ -1,0 +1,90 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// trying is a server that tries names of files for a path, as try_files does: {path} is the path without its slash, and a name
+// with a slash at its end is a folder, to which the server redirects.
+func trying(files tree, names ...string) func(path string) Response {
+	return func(path string) Response {
+		for _, name := range names {
+			name = strings.ReplaceAll(name, "{path}", path[1:])
+			for file, content := range files {
+				if file == name {
+					return Response{Status: http.StatusOK, Body: []byte(content)}
+				}
+				if strings.HasSuffix(name, "/") && strings.HasPrefix(file, name) {
+					return Response{Status: http.StatusPermanentRedirect, To: "/" + name}
+				}
+			}
+		}
+		return Response{Status: http.StatusNotFound}
+	}
+}
+
+// TestLearnCleanURLs: whether pages are listed without ".html", and those beside a folder, is what the server says of a few.
+func TestLearnCleanURLs(t *testing.T) {
+	pages := tree{"index.html": "home", "about.html": "about", "sub/team.html": "team"}
+	besides := tree{"about.html": "about", "folder.html": "page", "folder/a.html": "a"}
+	clean := trying(pages, "{path}", "{path}.html")
+	redirecting := func(isFrom func(path string) bool, to func(path string) string) func(path string) Response {
+		return func(path string) Response {
+			if isFrom(path) {
+				return Response{Status: http.StatusPermanentRedirect, To: to(path)}
+			}
+			return clean(path)
+		}
+	}
+	isLong := func(path string) bool { return strings.HasSuffix(path, ".html") }
+	short := func(path string) string { return strings.TrimSuffix(path, ".html") }
+	for name, test := range map[string]struct {
+		files       tree
+		get         func(path string) Response
+		clean, keep bool // CleanURLs, KeepBesideFolders
+	}{
+		"files alone":              {pages, trying(pages, "{path}"), false, true},
+		"by a short name, too":     {pages, clean, true, true},
+		".html first":              {pages, trying(pages, "{path}.html", "{path}"), true, true},
+		"redirects to short names": {pages, redirecting(isLong, short), true, true},
+		"to other short names":     {pages, redirecting(isLong, func(string) string { return "/" }), false, true},
+		"to another host":          {pages, redirecting(isLong, func(string) string { return "" }), false, true},
+		"redirects to long names": {pages, redirecting(func(path string) bool { return path == "/about" }, func(string) string { return "/about.html" }),
+			false, true},
+		"one page for all that is missing": {pages, trying(pages, "{path}", "index.html"), false, true},
+		"one page for everything":          {pages, trying(pages, "index.html"), false, true},
+		"no response":                      {pages, func(string) Response { return Response{} }, false, true},
+		"only one file":                    {tree{"a/b/c/page.html": "x"}, trying(tree{"a/b/c/page.html": "x"}, "{path}", "{path}.html"), true, true},
+		"no file":                          {tree{"index.html": "x"}, clean, false, true},
+		"beside a folder":                  {besides, trying(besides, "{path}", "{path}.html"), true, false},
+		"folders before pages":             {besides, trying(besides, "{path}", "{path}/", "{path}.html"), true, true},
+		"a folder beside the only page": {tree{"blog.html": "blog", "blog/index.html": "x"}, trying(tree{"blog.html": "blog"}, "{path}", "{path}.html"),
+			true, false},
+		"one of another folder": {tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html": ""},
+			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": ""}, "{path}", "{path}.html"), false, true},
+		"other pages than the first three": {tree{"a/x.html": "", "b/x.html": "", "c/x.html": "", "d/x.html": ""}, func(path string) Response {
+			if strings.HasPrefix(path, "/d/") {
+				t.Errorf("%s is requested", path)
+			}
+			return trying(tree{"a/x.html": "", "b/x.html": "", "c/x.html": ""}, "{path}", "{path}.html")(path)
+		}, true, true},
+	} {
+		o := Options{Root: build(t, test.files), Now: testNow, Compile: compile}
+		got, err := LearnCleanURLs(t.Context(), o, test.get)
+		if err != nil || got.CleanURLs != test.clean || got.KeepBesideFolders != test.keep {
+			t.Errorf("%s: got %t, %t, %v, want %t, %t", name, got.CleanURLs, got.KeepBesideFolders, err, test.clean, test.keep)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := LearnCleanURLs(ctx, Options{Root: build(t, pages), Now: testNow, Compile: compile}, func(path string) Response {
+		cancel()
+		return clean(path)
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled meanwhile: got %v", err)
+	}
+}
