@@ -31,10 +31,12 @@ func TestWalk(t *testing.T) {
 		"handle_path":                   {"http://:9080 {; handle_path /docs/* {; sitemap; " + serve("docs") + "}; handle {; " + serve("all") + "}; }", "all /docs [docs]"},
 		"handle_path in handle_path":    {"http://:9080 {; handle_path /a/* {; handle_path /b/* {; sitemap; }; }; }", "all /a/b []"},
 		"a prefix that URLs escape":     {"http://:9080 {; route {; uri strip_prefix \"/my docs\"; uri strip_prefix /b%20c/; sitemap; }; }", "all /my%20docs/b%20c []"},
+		"a prefix with a percent sign":  {"http://:9080 {; route {; uri strip_prefix /100%; sitemap; }; }", "all /100%25 []"},
 		"a prefix with a placeholder":   {"http://:9080 {; route {; uri strip_prefix /{host}; sitemap; }; }", "all  []"},
 		"invoked twice": {"&(site) {; route {; sitemap; " + serve("site") + "}; }; http://a.example:9080 {; invoke site; }; http://b.example:9080 {; handle_path /b/* {; invoke site; }; " + serve("b") + "}",
 			"[a.example]  [site], [b.example] /b [site]"},
-		"invoked by itself": {"&(loop) {; route {; sitemap; invoke loop; " + serve("a") + "}; }; http://:9080 {; invoke loop; }", "all  [a]"},
+		"behind what is invoked": {"&(strip) {; uri strip_prefix /docs; }; http://:9080 {; route {; invoke strip; sitemap; }; }", "all /docs []"},
+		"invoked by itself":      {"&(loop) {; route {; sitemap; invoke loop; " + serve("a") + "}; }; http://:9080 {; invoke loop; }", "all  [a]"},
 	} {
 		var got []string
 		for _, mounts := range walk(serverOf(t, strings.ReplaceAll(test.caddyfile, "; ", "\n")+"\n", "", ":9080")) {

@@ -25,6 +25,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -292,6 +293,26 @@ func (b *bench) refused(path string, retryAfter int) {
 		upstream(r)
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		return caddyhttp.Error(http.StatusServiceUnavailable, nil)
+	}
+}
+
+// TestLimiterStays: how long an upstream is to be left alone outlives a reload.
+func TestLimiterStays(t *testing.T) {
+	b := newBench(t, nil)
+	before := b.site("named.example")
+	defer before.drop()
+	_, _, err := b.handler.limiter.Do(t.Context(), schedule.Named, func() (*crawl.Response, error) {
+		return &crawl.Response{Status: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"3600"}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.handler.limiter = crawl.NewLimiter(maxCrawlRate, 1)
+	b.app.sites = make(map[siteID]*site) // those of another configuration
+	b.app.keys = make(map[string]bool)
+	b.site("named.example")
+	if left := time.Until(b.handler.limiter.Next()); left < 50*time.Minute {
+		t.Errorf("the next request may begin in %s, want an hour", left)
 	}
 }
 

@@ -99,6 +99,28 @@ func TestOwnSitemapsFail(t *testing.T) {
 	}
 }
 
+// TestOwnSitemapsAreBounded: an application's own sitemaps name hardly more pages than max_urls, and the rest is not read.
+func TestOwnSitemapsAreBounded(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.MaxURLs = 5 })
+	requests := make(map[string]int)
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		requests[r.URL.Path]++
+		if r.URL.Path == "/sitemap.xml" {
+			const doc = "<sitemap><loc>http://named.example"
+			fmt.Fprint(w, "<sitemapindex>", doc, "/1.txt</loc></sitemap>", doc, "/2.txt</loc></sitemap>", doc, "/3.txt</loc></sitemap></sitemapindex>")
+			return nil
+		}
+		for i := range 4 {
+			fmt.Fprintf(w, "%s/%d\n", strings.TrimSuffix(r.URL.Path, ".txt"), i)
+		}
+		return nil
+	}
+	got, err := b.readOwn(b.site("named.example"), probeResult{}, b.clock)
+	if want := "/1/0 /1/1 /1/2 /1/3 /2/0 /2/1"; got != want || err != nil || requests["/3.txt"] != 0 {
+		t.Errorf("got %s, %v, requests %v, want %s", got, err, requests, want)
+	}
+}
+
 // TestOwnSitemapsStay: what a document said stays while it fails, however it does.
 func TestOwnSitemapsStay(t *testing.T) {
 	for name, fail := range map[string]func(w http.ResponseWriter) error{

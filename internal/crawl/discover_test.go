@@ -350,6 +350,26 @@ func TestSeedChain(t *testing.T) {
 	})
 }
 
+// TestLongSeedChain: no more than ten redirects from the front page are followed.
+func TestLongSeedChain(t *testing.T) {
+	for redirects, want := range map[int]bool{maxSeeds: true, maxSeeds + 1: false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &static{proxied: true, pages: map[string]string{"/": "302 /1"}}
+			for i := 1; i < redirects; i++ {
+				s.pages[fmt.Sprint("/", i)] = fmt.Sprint("302 /", i+1)
+			}
+			end := fmt.Sprint("/", redirects)
+			s.pages[end] = "the end"
+			p := with(func(p *Policy) { p.Links = true })
+			gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)}), empty(t), p).Generation
+			seeds := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.Seed != 0 && rec.Status == 200 })
+			if got := seeds == end; got != want || maxSeeds != 10 {
+				t.Errorf("%d redirects: got %q of %s", redirects, seeds, paths(t, gen))
+			}
+		})
+	}
+}
+
 // TestNearestFirst: pages with fewer links from the front page come first, also once a crawl goes on: a page that was
 // found to be nearer after it was fetched would be fetched again.
 func TestNearestFirst(t *testing.T) {
