@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -76,23 +75,13 @@ func TestRootsThatAreNone(t *testing.T) {
 	}{
 		{"missing", "{dir}/none", nil, "no such file"},
 		{"a file", "{dir}/file", map[string]string{"file": "x"}, "not a folder"},
-		{"empty", "{dir}/empty", map[string]string{"empty/": ""}, "no page to list"},
-		{"without documents", "{dir}/site", map[string]string{"site/a.txt": "x", "site/.hidden.html": "x", "site/404.html": "x", "site/b.html": ""}, "no page to list"},
-		{"a dangling link", "{dir}/link", map[string]string{"link": "-> none"}, "no such file"},
-		{"a link to itself", "{dir}/link", map[string]string{"link": "-> link"}, "scanning"},
 		{"all there is", "/", nil, "holds more than a site"},
-		{"a link to all there is", "{dir}/link", map[string]string{"link": "-> /"}, "holds more than a site"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if runtime.GOOS == "windows" && strings.Contains(test.name, "link") {
-				return // links take privileges there
-			}
 			s := start(t, strings.Replace(everySecond, "{dir}/site", test.root, 1), test.files)
 			s.Logged(`"level":"`, test.line)
 			for _, path := range []string{"/sitemap.xml", "/robots.txt"} {
-				// For file_server, a path through a looping link is a bad request.
-				r := s.Get("http://localhost:{port}" + path)
-				if r.StatusCode != http.StatusNotFound && (r.StatusCode != http.StatusBadRequest || test.name != "a link to itself") {
+				if r := s.Get("http://localhost:{port}" + path); r.StatusCode != http.StatusNotFound {
 					t.Errorf("%s: status %d, want 404", path, r.StatusCode)
 				}
 			}
@@ -194,7 +183,7 @@ http://:{port} {
 	sitemap
 	file_server
 }`, map[string]string{"site/index.html": "home", "site/robots.txt": "User-agent: *\nDisallow:\n"})
-	for _, host := range []string{"", ".", "a_b!c", "a%20b", "*.example", "user@host", "[::1", "[]", ":80", strings.Repeat("a", 64) + ".example", "a b", "<a>", "\xff\xfe", "a\\b"} {
+	for _, host := range []string{"", ".", "a_b!c", "a%20b", "*.example", "user@host", "[::1", "[]", ":80", "a..b", strings.Repeat("a", 64) + ".example", strings.Repeat("a", 5000), "a b", "<a>", "\xff\xfe", "a\\b"} {
 		if got := s.Raw("GET /sitemap.xml HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); got != http.StatusBadRequest {
 			t.Errorf("Host %q: status %d, want 400", host, got)
 		}

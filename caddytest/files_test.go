@@ -40,35 +40,25 @@ func TestFiles(t *testing.T) {
 			},
 			want: []string{"/", "/1404.html", "/399.html", "/404-notes.html", "/B.HTML", "/a.html", "/c.htm", "/d.xhtml", "/folder.html/a.html", "/google.html", "/sub/", "/sub/sub/page.html"},
 		},
-		"include": {
-			source: "include *.pdf",
-			files:  map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "d.txt": "x"},
-			want:   []string{"/", "/A.PDF", "/a.pdf", "/docs/c.html", "/x/b.pdf"},
-		},
 		"include_only": {
 			source: "include_only *.pdf /docs/*.html",
 			files:  map[string]string{"a.pdf": "x", "A.PDF": "another", "x/b.pdf": "x", "index.html": "x", "docs/c.html": "x", "docs/index.html": "x"},
 			want:   []string{"/A.PDF", "/a.pdf", "/docs/", "/docs/c.html", "/x/b.pdf"},
 		},
-		"hide": {
-			source: "hide secret draft-*.html {dir}/x/b.html {dir}/y",
+		"include and hide": {
+			source: "include *.pdf\nhide secret draft-*.html {dir}/x/b.html {dir}/y",
 			server: "hide served {dir}/z/*.html",
 			files: map[string]string{
 				"a.html": "x", "secret/a.html": "x", "x/secret/a.html": "x", "draft-1.html": "x", "x/draft-2.html": "x", "x/b.html": "x", "x/c.html": "x",
-				"y/a.html": "x", "yy.html": "x", "served/a.html": "x", "z/a.html": "x", "z/deep/a.html": "x",
+				"y/a.html": "x", "yy.html": "x", "y.pdf": "x", "served/a.html": "x", "z/a.html": "x", "z/deep/a.html": "x",
 			},
-			want: []string{"/a.html", "/x/c.html", "/yy.html", "/z/deep/a.html"},
+			want: []string{"/a.html", "/x/c.html", "/y.pdf", "/yy.html", "/z/deep/a.html"},
 		},
 		"the server's configuration lies in the root": {
 			before: "header /sub/Caddyfile Content-Type text/html\nimport {dir}/snippet.html",
 			source: "include *",
 			files:  map[string]string{"Caddyfile": "x", "snippet.html": "\theader X-Snippet <yes>\n", "index.html": "x", "sub/Caddyfile": harness.HTML("x")},
 			want:   []string{"/", "/sub/Caddyfile"},
-		},
-		"index of the file server": {
-			server: "index default.html index.html",
-			files:  map[string]string{"default.html": "x", "index.html": "another", "sub/index.html": "x"},
-			want:   []string{"/", "/index.html", "/sub/"},
 		},
 		"index of the source": {
 			caddyfile: `
@@ -116,31 +106,11 @@ func TestFiles(t *testing.T) {
 			},
 			want: []string{"/", "/a.html", "/blog/", "/blog/2026/c.html", "/docs/", "/docs/b.html"},
 		},
-		"one file of two roots": {
-			caddyfile: `
-				sitemap {
-					files {dir}/one
-					files {dir}/two
-				}
-				root {dir}/one
-				@two not file
-				handle @two {
-					root {dir}/two
-					file_server
-				}
-				file_server`,
-			files: map[string]string{"one/a.html": "x", "one/b.html": "x", "two/b.html": "x", "two/c.html": "x"},
-			want:  []string{"/a.html", "/b.html", "/c.html"},
-		},
 		"file system of the source": {
 			options: "files www {\nfs mem\n}",
 			server:  "fs mem\nroot www",
 			files:   map[string]string{"not.html": "x"},
 			want:    []string{"/", "/about.html"},
-		},
-		"clean_urls auto, files alone": {
-			files: map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
-			want:  []string{"/", "/about.html", "/sub/team.html"},
 		},
 		"clean_urls auto, try_files": {
 			before: "try_files {path} {path}.html",
@@ -150,58 +120,10 @@ func TestFiles(t *testing.T) {
 			},
 			want: []string{"/", "/about", "/both.html", "/folder", "/folder/a", "/old.htm", "/sub/", "/sub/team", "/twice.html", "/v1.2"},
 		},
-		"clean_urls auto, .html first": {
-			before: "try_files {path}.html {path}",
-			files:  map[string]string{"index.html": "home", "about.html": "about", "sub/team.html": "team"},
-			want:   []string{"/", "/about", "/sub/team"},
-		},
-		"clean_urls auto, redirected to the short form": {
-			before: "@long path_regexp long ^(/.*)\\.html$\nredir @long {re.long.1} 308\ntry_files {path} {path}.html",
-			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
-			want:   []string{"/", "/about", "/sub/team"},
-		},
 		"clean_urls auto, redirected to the short form, relative": {
 			before: "@long path_regexp long ([^/]+)\\.html$\nredir @long {re.long.1} 308\ntry_files {path} {path}.html",
 			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
 			want:   []string{"/", "/about", "/sub/team"},
-		},
-		"clean_urls auto, redirected to another host": {
-			before: "@long path_regexp long ^(/.*)\\.html$\nredir @long https://elsewhere.example{re.long.1} 308\ntry_files {path} {path}.html",
-			files:  map[string]string{"index.html": "x", "about.html": "about"},
-			want:   []string{"/"},
-		},
-		"clean_urls auto, redirected to the long form": {
-			before: "@short file {path}.html\nredir @short {path}.html 302",
-			files:  map[string]string{"index.html": "x", "about.html": "about", "sub/team.html": "team"},
-			want:   []string{"/", "/about.html", "/sub/team.html"},
-		},
-		"clean_urls auto, single-page application": {
-			before: "try_files {path} /index.html",
-			files:  map[string]string{"index.html": "app", "about.html": "about"},
-			want:   []string{"/", "/about.html"},
-		},
-		"clean_urls auto, everything is one page": {
-			before: "rewrite /index.html",
-			files:  map[string]string{"index.html": "app", "about.html": "about"},
-			want:   []string{"/", "/about.html"},
-		},
-		"clean_urls auto, folders before pages": {
-			before: "try_files {path} {path}/ {path}.html",
-			files: map[string]string{
-				"index.html": "x", "about.html": "about", "folder.html": "page", "folder/index.html": "index",
-				"bare.html": "bare", "bare/a.html": "x", "deep/bare.html": "deep", "deep/bare/b.html": "x",
-			},
-			want: []string{"/", "/about", "/bare.html", "/bare/a", "/deep/bare.html", "/deep/bare/b", "/folder.html", "/folder/"},
-		},
-		"clean_urls auto, a folder beside the only page": {
-			before: "try_files {path} {path}.html",
-			files:  map[string]string{"index.html": "x", "blog.html": "blog", "blog/index.html": "x"},
-			want:   []string{"/", "/blog", "/blog/"},
-		},
-		"clean_urls auto, only one file": {
-			before: "try_files {path} {path}.html",
-			files:  map[string]string{"a/b/c/page.html": "x"},
-			want:   []string{"/a/b/c/page"},
 		},
 		"clean_urls auto, inside handle_path": {
 			caddyfile: `
@@ -242,26 +164,6 @@ func TestFiles(t *testing.T) {
 				"C++ guide.html": "2", "a;b.html": "3", "x&y.html": "4", "sub/p:q.html": "5",
 			},
 			want: []string{"/", "/C++%20guide.html", "/a,b.html", "/a;b.html", "/sub/p:q.html", "/x&y.html"},
-		},
-		"links that spell names otherwise, without links": {
-			options: "orphans omit",
-			files: map[string]string{
-				"index.html": `<!doctype html><a href="/a%2Cb.html">1</a><a href="/a,b.html">1</a><a href="/C%2B%2B%20guide.html">2</a><a href="/x%26y.html">4</a>`,
-				"a,b.html":   "1", "C++ guide.html": "2", "a;b.html": "3", "x&y.html": `<!doctype html><a href="/x%26y.html">itself</a>`,
-			},
-			want: []string{"/", "/C++%20guide.html", "/a,b.html", "/x&y.html"},
-		},
-		"an own sitemap that spells names otherwise": {
-			options: "files\nlinks",
-			before:  "respond /sitemap.xml /a%2Cb.html",
-			files:   map[string]string{"index.html": "x", "a,b.html": "1"},
-			want:    []string{"/", "/a,b.html"},
-		},
-		"a list that spells names otherwise": {
-			options: "files\nurls {\n/a%2Cb.html\n/c%3Bd/\n/no%2Cfile\n}",
-			before:  "respond /no%2Cfile \"<!doctype html><title>x</title>\"\nheader /no* Content-Type text/html",
-			files:   map[string]string{"a,b.html": "1", "c;d/index.html": "2"},
-			want:    []string{"/a,b.html", "/c;d/", "/no%2Cfile"},
 		},
 		"both excludes know the URL alone": {
 			options: `exclude /b/*

@@ -3,7 +3,6 @@ package caddytest
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -47,12 +46,10 @@ func TestLLMs(t *testing.T) {
 		on     bool
 		want   bool // ours is served
 	}{
-		"on":                          {"", "", true, true},
-		"on, with templates":          {"", "templates {\nmime text/plain\n}", true, true},
-		"off":                         {"", "", false, false},
-		"its own":                     {"its own", "", true, false},
-		"its own, and off":            {"its own", "", false, false},
-		"of a build, which is a copy": {"# Old\n\n<!-- caddy-sitemap -->\n\nIts own.\n", "", true, true},
+		"on":                 {"", "", true, true},
+		"on, with templates": {"", "templates {\nmime text/plain\n}", true, true},
+		"off":                {"", "", false, false},
+		"its own":            {"its own", "", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := exampleForLLMs()
@@ -110,10 +107,8 @@ func TestLLMsPlaces(t *testing.T) {
 		requested      string
 		public         string // URL of the folder
 	}{
-		"a path":                   {plainSite, "path /docs/maps.xml", "/llms.txt", harness.Local + "/"},
-		"a prefix":                 {harness.Local + " {\nhandle_path /shop/* {\nSITE\n}\n}", "", "/shop/llms.txt", harness.Local + "/shop/"},
-		"a base URL with a folder": {plainSite, "base_url https://example.com/docs", "/docs/llms.txt", "https://example.com/"},
-		"both":                     {plainSite, "base_url https://example.com/docs\npath /docs/maps.xml", "/docs/llms.txt", "https://example.com/"},
+		"a prefix": {harness.Local + " {\nhandle_path /shop/* {\nSITE\n}\n}", "", "/shop/llms.txt", harness.Local + "/shop/"},
+		"both":     {plainSite, "base_url https://example.com/docs\npath /docs/maps.xml", "/docs/llms.txt", "https://example.com/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, strings.Replace(test.config, "SITE", "root * {dir}/site\nsitemap {\nllms\n"+test.option+"\n}\nfile_server", 1), exampleForLLMs())
@@ -123,38 +118,5 @@ func TestLLMsPlaces(t *testing.T) {
 				t.Errorf("got status %d, %s\n%s", r.StatusCode, r.Text, s.SitemapLog())
 			}
 		})
-	}
-}
-
-// TestLLMsTurnedOn: a reload adds and removes it, and the site's own replaces it at the next refresh, and gives way.
-func TestLLMsTurnedOn(t *testing.T) {
-	give(t, "llms", paged(3))
-	on, off := fetchedSite("llms", "llms"), fetchedSite("llms", "")
-	s := start(t, off, nil)
-	get := func() harness.Response { return s.Get(harness.Local + "/llms.txt") }
-	for range 2 {
-		if r := get(); strings.Contains(r.Text, "caddy-sitemap") {
-			t.Error("it is off, and served")
-		}
-		s.Load(on)
-		s.Eventually(func() bool { return strings.Count(get().Text, "[a page](") == 3 }, s.SitemapLog)
-		s.Load(off)
-		s.Eventually(func() bool { return !strings.Contains(get().Text, "caddy-sitemap") }, s.SitemapLog)
-	}
-}
-
-// TestLLMsOfAlias: an alias redirects to that of its main site.
-func TestLLMsOfAlias(t *testing.T) {
-	hosts := []string{"http://example.test:{port}", "http://www.example.test:{port}"}
-	s := start(t, strings.Join(hosts, ", ")+" {\nroot {dir}/site\nsitemap {\nllms\n}\nfile_server\n}", exampleForLLMs())
-	var got []string
-	for _, host := range hosts {
-		s.Eventually(func() bool { return s.Get(host+"/sitemap.xml").StatusCode != http.StatusServiceUnavailable }, s.SitemapLog)
-		r := s.Get(host + "/llms.txt")
-		got = append(got, fmt.Sprint(r.StatusCode, " ", r.Header.Get("Location")))
-	}
-	want := []string{"200 ", s.Expand("308 " + hosts[0] + "/llms.txt")}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q\n%s", got, want, s.SitemapLog())
 	}
 }

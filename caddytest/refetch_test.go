@@ -325,80 +325,61 @@ http://localhost:{port} {
 	file_server
 }`
 
-// TestRedeployment rewrites every file with the same text: none has a date of its own, or all
-// have and are gone for a moment.
+// TestRedeployment rewrites every file with the same text, after a moment in which there is none.
 func TestRedeployment(t *testing.T) {
 	const n = 100
 	// built is a page as a generator writes it: all but its text changes each time.
 	built := func(i int, build string) string {
 		return fmt.Sprintf("<!doctype html><html><head><title>page</title><link rel=stylesheet href=/app.%s.css></head><body><nav>menu %s</nav>\n<main>  This is page\n%d.</main><footer>built %s</footer></body></html>", build, build, i, build)
 	}
-	for name, deploy := range map[string]func(s *server){
-		"in place": func(s *server) {
-			for i := range n {
-				s.Write(map[string]string{datedName(i): built(i, "2")})
-			}
-		},
-		"with a moment in which there is nothing": func(s *server) {
-			harness.Must(t, os.RemoveAll(filepath.Join(s.Dir, "site")))
-			for i := range n {
-				s.Put(datedName(i), built(i, "2"), time.Now())
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dated := name != "in place"
-			fetched := countFetches(t)
-			s := prepare(t, nil)
-			for i := range n {
-				when := harness.DayOf(400)
-				if dated {
-					when = harness.DayOf(i)
-				}
-				s.Put(datedName(i), built(i, "1"), when)
-			}
-			s.Load(deployedSite)
-			s.Crawled()
-			before := s.served()
-			if len(before) < 10 {
-				t.Fatalf("got %d documents", len(before))
-			}
-			if has := strings.Contains(s.document("http://localhost:{port}/sitemap.xml").Text, "<lastmod>"); has != dated {
-				t.Errorf("there are dates: %t", has)
-			}
-			fetched.since()
-
-			deploy(s)
-			// They are fetched again, since their files are others.
-			again := make(map[string]int)
-			s.Eventually(func() bool {
-				s.Refreshes(1)
-				maps.Copy(again, fetched.since())
-				return len(again) == n
-			}, func() string {
-				return fmt.Sprintf("%d of %d pages are fetched again: %v\n%s", len(again), n, again, s.SitemapLog())
-			})
-			s.Quietly(2)
-			s.wantServed(before, "a deployment "+name)
-			if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 {
-				t.Errorf("the log warns: %s", lines)
-			}
-
-			// What is really new is seen on the very same day.
-			changed := time.Now().Add(-time.Hour).UTC()
-			s.Put(datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
-			want := "007.html</loc><lastmod>" + changed.Format("2006-01-02T15:04:05")
-			s.Eventually(func() bool {
-				s.Refreshes(1)
-				for _, document := range s.served() {
-					if strings.Contains(document, want) {
-						return true
-					}
-				}
-				return false
-			}, func() string { return fmt.Sprintf("no %s in %v\n%s", want, s.served(), s.SitemapLog()) })
-		})
+	fetched := countFetches(t)
+	s := prepare(t, nil)
+	for i := range n {
+		s.Put(datedName(i), built(i, "1"), harness.DayOf(i))
 	}
+	s.Load(deployedSite)
+	s.Crawled()
+	before := s.served()
+	if len(before) < 10 {
+		t.Fatalf("got %d documents", len(before))
+	}
+	if !strings.Contains(s.document("http://localhost:{port}/sitemap.xml").Text, "<lastmod>") {
+		t.Error("there are no dates")
+	}
+	fetched.since()
+
+	harness.Must(t, os.RemoveAll(filepath.Join(s.Dir, "site")))
+	for i := range n {
+		s.Put(datedName(i), built(i, "2"), time.Now())
+	}
+	// They are fetched again, since their files are others.
+	again := make(map[string]int)
+	s.Eventually(func() bool {
+		s.Refreshes(1)
+		maps.Copy(again, fetched.since())
+		return len(again) == n
+	}, func() string {
+		return fmt.Sprintf("%d of %d pages are fetched again: %v\n%s", len(again), n, again, s.SitemapLog())
+	})
+	s.Quietly(2)
+	s.wantServed(before, "a deployment")
+	if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 {
+		t.Errorf("the log warns: %s", lines)
+	}
+
+	// What is really new is seen on the very same day.
+	changed := time.Now().Add(-time.Hour).UTC()
+	s.Put(datedName(7), "<!doctype html><title>page</title><main>Another text.</main>", changed)
+	want := "007.html</loc><lastmod>" + changed.Format("2006-01-02T15:04:05")
+	s.Eventually(func() bool {
+		s.Refreshes(1)
+		for _, document := range s.served() {
+			if strings.Contains(document, want) {
+				return true
+			}
+		}
+		return false
+	}, func() string { return fmt.Sprintf("no %s in %v\n%s", want, s.served(), s.SitemapLog()) })
 }
 
 // TestReloadGoesOn reloads while an upstream is being crawled, as slowly as it is to be:

@@ -117,22 +117,14 @@ func (s *server) wantHead(t *testing.T, url string, r harness.Response, headers 
 
 // TestServingBehind serves from behind other handlers.
 func TestServingBehind(t *testing.T) {
-	application := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "the application's %s", r.URL.Path)
-	})
 	for _, test := range []struct {
 		name, directives string
 		home             string // answer to /
 		other            int    // status of what does not exist
 	}{
 		{"encode", "encode", "<p>home", 404},
-		{"encode with a match", "encode gzip zstd {\n\t\tmatch header Content-Type *xml*\n\t\tminimum_length 1\n\t}", "<p>home", 404},
-		{"templates", "templates", "<p>home", 404},
 		{"templates of XML", "templates {\n\t\tmime application/xml text/plain application/gzip\n\t}", "<p>home", 404},
-		{"SPA", "try_files {path} /index.html", "<p>home", 200},
 		{"SPA in encode", "encode\n\ttry_files {path} {path}/ /index.html", "<p>home", 200},
-		{"rewrite of all", "rewrite * /index.html", "<p>home", 200},
-		{"reverse_proxy", "reverse_proxy " + application, "the application's /", 200},
 		{"handle_errors", "handle_errors {\n\t\trespond \"<html>it is {err.status_code}</html>\" 404\n\t}", "<p>home", 404},
 	} {
 		t.Run(test.name, func(t *testing.T) {

