@@ -57,23 +57,16 @@ func TestDatesAtFirstSight(t *testing.T) {
 	declaring["1.html"], declared["/1.html"] = harness.Whole(`<meta property="article:modified_time" content="2020-02-03T04:05:06+02:00">`, "declares"), "2020-02-03T02:05:06Z"
 	declaring["2.html"], declared["/2.html"] = harness.Whole(`<script type="application/ld+json">{"@type":"Article","url":"/2.html","dateModified":"2019-01-02"}</script>`, "declares"), "2019-01-02"
 	declaring["3.html"] = harness.Whole(`<meta property="article:modified_time" content="2999-01-01">`, "declares")
-	two := map[string]string{"0.html": "one", "1.html": "two"}
-	at := harness.Stamp(atOnce(""))
 	for name, test := range map[string]struct {
 		settings string
 		files    map[string]string
 		when     func(name string) time.Time
 		want     map[string]string
 	}{
-		"files":         {"", plain, byNumber, exact},
-		"deployment":    {"", plain, atOnce, none},
-		"two":           {"", two, atOnce, map[string]string{"/0.html": at, "/1.html": at}},
-		"declared":      {"", declaring, byNumber, declared},
-		"mtime":         {"lastmod mtime", declaring, byNumber, exact},
-		"mtime-at-once": {"lastmod mtime", two, atOnce, map[string]string{"/0.html": at, "/1.html": at}},
-		"off":           {"lastmod off", declaring, byNumber, none},
-		"listed":        {"urls {\n/0.html lastmod=2016-01-01\n/1.html lastmod=2016-01-02\n/2.html\n}", plain, atOnce, map[string]string{"/0.html": "2016-01-01", "/1.html": "2016-01-02", "/2.html": ""}},
-		"listed-off":    {"lastmod off\nurls {\n/0.html lastmod=2016-01-01\n}", plain, atOnce, map[string]string{"/0.html": ""}},
+		"declared": {"", declaring, byNumber, declared},
+		"mtime":    {"lastmod mtime", declaring, byNumber, exact},
+		"off":      {"lastmod off", declaring, byNumber, none},
+		"listed":   {"urls {\n/0.html lastmod=2016-01-01\n/1.html lastmod=2016-01-02\n/2.html\n}", plain, atOnce, map[string]string{"/0.html": "2016-01-01", "/1.html": "2016-01-02", "/2.html": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
@@ -118,17 +111,10 @@ func TestDeployments(t *testing.T) {
 		moved  int // pages that have the day of the second version: all of its files have one time, which is that of a build
 	}
 	steps := map[string]step{
-		"same":     {framed("1"), 0},
 		"frame":    {framed("2"), 0},
-		"space":    {main(func(i int) string { return fmt.Sprintf("<!-- built --> The\n\n  text\tof page %d.", i) }), 0},
-		"markup":   {main(func(i int) string { return fmt.Sprintf(`<span id="r7">The text</span> of <b>page</b> %d.`, i) }), 0},
 		"one":      {someNew(1), 1},
-		"half":     {someNew(n / 2), n / 2},
 		"most":     {someNew(n/2 + 1), 0},
 		"template": {main(func(i int) string { return fmt.Sprintf("The text of page %d. Share this page!", i) }), 0},
-		"declaring": {func(i int) string {
-			return strings.Replace(framed("1")(i), "<title>", `<meta property="og:updated_time" content="2024-05-06T07:08:09Z"><title>`, 1)
-		}, 0},
 	}
 	for _, first := range []struct {
 		name string
@@ -275,42 +261,27 @@ func TestDatesOfApplications(t *testing.T) {
 }
 
 // TestTimesOfDeployments: a time that ten files or more, and a fifth of the new ones or more,
-// share within ten minutes is that of a deployment, and no page's date, however the page
-// became known.
+// share within ten minutes is that of a deployment, and no page's date, also of pages that
+// became known through links.
 func TestTimesOfDeployments(t *testing.T) {
 	const deployed, others = 12, 40
 	file := func(i int) string { return fmt.Sprintf("%03d.html", i) }
-	for name, test := range map[string]struct {
-		settings string
-		content  func(i int) string
-	}{
-		"learnt through canonicals": {content: func(i int) string { return naming("/other/"+file(i), linking(fmt.Sprint("page ", i))) }},
-		"learnt through links": {
-			settings: "links\nurls {\n/other/" + file(0) + "\n}",
-			content: func(i int) string {
-				var links []string
-				for j := 1; i == 0 && j < 52; j++ {
-					links = append(links, file(j))
-				}
-				return linking(fmt.Sprint("page ", i), links...)
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := prepare(t, nil)
-			want := make(map[string]string)
-			for i := range deployed + others {
-				when, path := harness.DayOf(i), "/other/"+file(i) // as it is listed
-				if want[path] = harness.Stamp(when); i < deployed {
-					when, want[path] = harness.DayOf(1000).Add(time.Duration(i)*50*time.Second), ""
-				}
-				s.Put("site/"+file(i), test.content(i), when)
-			}
-			s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n" + test.settings +
-				"\n }\n handle_path /other/* {\n file_server\n }\n file_server\n}")
-			s.WantDates(harness.Local, want)
-			s.Quietly(1)
-			s.WantDates(harness.Local, want)
-		})
+	s := prepare(t, nil)
+	want := make(map[string]string)
+	for i := range deployed + others {
+		when, path := harness.DayOf(i), "/other/"+file(i) // as it is listed
+		if want[path] = harness.Stamp(when); i < deployed {
+			when, want[path] = harness.DayOf(1000).Add(time.Duration(i)*50*time.Second), ""
+		}
+		var links []string
+		for j := 1; i == 0 && j < deployed+others; j++ {
+			links = append(links, file(j))
+		}
+		s.Put("site/"+file(i), linking(fmt.Sprint("page ", i), links...), when)
 	}
+	s.Load(harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1s\nlinks\nurls {\n/other/" + file(0) + "\n}" +
+		"\n }\n handle_path /other/* {\n file_server\n }\n file_server\n}")
+	s.WantDates(harness.Local, want)
+	s.Quietly(1)
+	s.WantDates(harness.Local, want)
 }

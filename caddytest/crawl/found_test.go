@@ -15,74 +15,36 @@ import (
 func TestWhatSitesHave(t *testing.T) {
 	const origin = "http://localhost:{port}"
 	page := linking
-	many := make([]string, 0, 65_000)
-	for i := range cap(many) - 1 {
-		many = append(many, fmt.Sprint("x", i))
-	}
-	many = append(many, "last.html")
-	files := func(sitemap string) string {
-		return origin + " {\n root * {dir}/site\n sitemap {\n refresh 1s\n" + sitemap + "\n}\n file_server\n}"
-	}
 	for name, test := range map[string]struct {
-		caddyfile string
-		files     map[string]string
-		want      []string
+		sources string
+		files   map[string]string
+		want    []string
 	}{
-		"files in folders that nobody would request": {
-			files(""), map[string]string{"site/api/index.html": page("api"), "site/api/logout.html": page("logout"), "site/admin/cart.html": page("cart")},
-			[]string{"/admin/cart.html", "/api/", "/api/logout.html"},
-		},
-		"a sitemap that a generator wrote": {
-			files("urls {dir}/sitemap.xml"), map[string]string{"site/index.html": page("home"), "site/a.html": page("a"), "site/b.html": page("b"),
-				"sitemap.xml": "<urlset><url><loc>" + origin + "/a.html</loc></url></urlset>"},
-			[]string{"/a.html"},
-		},
-		"as many links as a page may have": {
-			files("orphans omit"), map[string]string{"site/index.html": page("home", many...), "site/last.html": page("last"), "site/orphan.html": page("orphan")},
-			[]string{"/", "/last.html"},
-		},
-		"a home page whose canonical is index.html, with canonical ignore": {
-			files("files\nlinks\ncanonical ignore"),
-			map[string]string{"site/index.html": naming("/index.html", page("home", "/a.html")), "site/a.html": naming("https://other.example/", page("a", "/index.html"))},
-			[]string{"/", "/a.html"},
-		},
-		"a name that begins with an underscore, which only a page names that is not listed": {
-			files("links\nfiles"), map[string]string{"site/index.html": page("home", "/_Alignas.html"), "site/_Alignas.html": page("a word"),
-				"site/hidden.html": strings.Replace(page("hidden", "/_part.html"), "<title>", "<meta name=robots content=noindex><title>", 1), "site/_part.html": page("part")},
-			[]string{"/", "/_Alignas.html"},
-		},
 		"drafts that link to each other": {
-			files(""), map[string]string{"site/index.html": page("home", "/a.html"), "site/a.html": page("a", "/_shown/a.html"),
+			"", map[string]string{
+				"site/index.html": page("home", "/a.html"), "site/a.html": page("a", "/_shown/a.html"),
 				"site/_shown/a.html": page("shown", "/_shown/b.html"), "site/_shown/b.html": page("also shown", "/"),
-				"site/_drafts/a.html": page("draft a", "/_drafts/b.html"), "site/_drafts/b.html": page("draft b", "/_drafts/a.html", "/_drafts/c.html"), "site/_drafts/c.html": page("draft c")},
+				"site/_drafts/a.html": page("draft a", "/_drafts/b.html"), "site/_drafts/b.html": page("draft b", "/_drafts/a.html", "/_drafts/c.html"), "site/_drafts/c.html": page("draft c"),
+			},
 			[]string{"/", "/_shown/a.html", "/_shown/b.html", "/a.html"},
 		},
 		"a front page of frames": {
-			files("links"), map[string]string{
+			"links", map[string]string{
 				"site/index.html": `<html><head><title>home</title></head><frameset cols="20%,80%"><frame src="menu.html"><frame src="start.html"></frameset></html>`,
-				"site/menu.html":  page("menu", "/a.html"), "site/start.html": page("start"), "site/a.html": page("a") + `<iframe src="/b.html"></iframe>`, "site/b.html": page("b")},
+				"site/menu.html":  page("menu", "/a.html"), "site/start.html": page("start"), "site/a.html": page("a") + `<iframe src="/b.html"></iframe>`, "site/b.html": page("b"),
+			},
 			[]string{"/", "/a.html", "/b.html", "/menu.html", "/start.html"},
-		},
-		"drafts that link to each other, with links": {
-			files("files\nlinks"), map[string]string{"site/index.html": page("home"), "site/_drafts/a.html": page("draft a", "/_drafts/b.html"), "site/_drafts/b.html": page("draft b", "/_drafts/a.html")},
-			[]string{"/"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := prepare(t, nil)
-			written := make(map[string]string)
-			for file, content := range test.files {
-				written[file] = s.Expand(content)
-			}
-			s.Write(written)
-			s.Load(test.caddyfile)
+			s := start(t, static("", test.sources), test.files)
 			s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, test.want)...)
 			s.Quietly(1)
 			s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, test.want)...)
 			if lines := s.LogLines(`"level":"warn"`, "http.handlers.sitemap"); len(lines) > 0 {
 				t.Errorf("the log warns: %s", lines)
 			}
-			if strings.Contains(test.caddyfile, "links") && len(s.LogLines("some listed pages have no incoming links")) > 0 {
+			if test.sources == "links" && len(s.LogLines("some listed pages have no incoming links")) > 0 {
 				t.Error("a page is taken for one without incoming links")
 			}
 			if text := s.Get(origin + "/robots.txt").Text; strings.Count(text, "Sitemap:") != 1 {
@@ -136,25 +98,4 @@ func TestOwnSitemaps(t *testing.T) {
 	if text := s.Get(harness.Local + "/robots.txt").Text; !strings.Contains(text, "/news.txt") || !strings.Contains(text, s.Expand("Sitemap: "+harness.Local+"/sitemap.xml")) {
 		t.Errorf("robots.txt is %q", text)
 	}
-}
-
-// TestEndlessOwnSitemap: an application's own sitemaps name no more pages than max_urls.
-func TestEndlessOwnSitemap(t *testing.T) {
-	s := prepare(t, nil)
-	responses := map[string]string{"/": linking("home", "/a1")}
-	list := "Content-Type: text/plain\n\n"
-	for i := range 1000 {
-		path := fmt.Sprint("/a", i)
-		responses[path] = linking(path)
-		list += s.Expand(harness.Local) + path + "\n"
-	}
-	responses["/sitemap.xml"] = list
-	app := newWeb(responses)
-	s.LoadApp(behind("links\nmax_urls 5"), app.ServeHTTP)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a0", "/a1", "/a2", "/a3"})...)
-	s.Quietly(1)
-	if pages := app.pagesFetched(); len(pages) > 20 {
-		t.Errorf("%d pages were requested", len(pages))
-	}
-	s.Logged("pages of the application's own sitemaps are merged", `"pages":6`)
 }

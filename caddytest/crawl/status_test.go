@@ -96,19 +96,9 @@ func TestCanonicals(t *testing.T) {
 		files          map[string]string
 		want           []string
 	}{
-		"itself": {files: map[string]string{
-			"a.html": to("/a.html"), "b.html": to("b.html"), "c.html": to("http://localhost:{port}/c.html"), "d.html": to("HTTP://LOCALHOST:{port}/d.html#top"), "e/index.html": to("/e/"),
-		}, want: []string{"/a.html", "/b.html", "/c.html", "/d.html", "/e/"}},
-		"no such page":                   {files: map[string]string{"a.html": to("/missing.html")}, want: []string{"/a.html"}},
 		"a chain to one that is no file": {site: pretty, files: map[string]string{"a.html": to("/b.html"), "b.html": to("/pretty-chain")}, want: []string{"/pretty"}},
-		"a hidden page that is no file":  {site: pretty, files: map[string]string{"a.html": to("/pretty-hidden")}, want: []string{"/a.html"}},
-		"one that redirects back":        {site: pretty, files: map[string]string{"back.html": to("/back")}, want: []string{"/back.html"}},
-		"its other name":                 {files: map[string]string{"a/index.html": to("/a/index.html"), "b/index.html": to("/b")}, want: []string{"/a/index.html", "/b/"}},
-		"one outside of what is listed":  {settings: "exclude /b.html", files: map[string]string{"a.html": to("/b.html"), "b.html": harness.Whole("", "b")}, want: []string{"/a.html"}},
-		"no http URL, none, two of them": {files: map[string]string{"a.html": to("file:///a.html"), "b.html": to(""), "c.html": harness.Whole(`<link rel=canonical href=/a.html><link rel=canonical href=/b.html>`, "c")}, want: []string{"/a.html", "/b.html", "/c.html"}},
 		"in a header":                    {site: `header /a.html Link "</b.html>; rel=\"canonical\""`, files: map[string]string{"a.html": harness.Whole("", "a"), "b.html": harness.Whole("", "b")}, want: []string{"/b.html"}},
 		"ignored":                        {site: pretty, settings: "canonical ignore", files: map[string]string{"a.html": to("/b.html"), "b.html": harness.Whole("", "b"), "c.html": to("https://elsewhere.example/"), "d.html": to("/pretty")}, want: []string{"/a.html", "/b.html", "/c.html", "/d.html"}},
-		"with an entity in it":           {site: `respond /d "x"`, files: map[string]string{"a.html": to("/b.html?x=1&amp;y=2"), "b.html": harness.Whole("", "b")}, want: []string{"/b.html", "/b.html?x=1&y=2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
@@ -147,20 +137,6 @@ func TestUnwilling(t *testing.T) {
 	if len(lines) != 1 || !strings.Contains(lines[0], `"level":"warn"`) || !strings.Contains(lines[0], `"pages":6`) || !strings.Contains(lines[0], `"first":["/0.html","/1.html","/2.html"]`) {
 		t.Errorf("got %s", lines)
 	}
-}
-
-func TestOrphans(t *testing.T) {
-	files := map[string]string{
-		"site/index.html":   harness.Whole("", `<a href="a.html">a</a> <a href="/b/index.html">b</a> <a rel=nofollow href="/d.html">d</a>`),
-		"site/a.html":       harness.Whole("", `a <a href="a.html">itself</a> <a href="c.html#part">c</a>`),
-		"site/b/index.html": harness.Whole("", "b"), "site/c.html": harness.Whole("", "c"), "site/d.html": harness.Whole("", "d"), "site/e.html": harness.Whole("", `e <a href="e.html">itself</a>`),
-		"site/f.html": harness.Whole("", "f"), "site/g.html": harness.Whole("", "g"),
-	}
-	s := start(t, static("", "orphans omit"), files)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/b/", "/c.html"})...)
-	s.WantLeftOut(map[string]int{"no incoming links": 4})
-	s.Write(map[string]string{"site/c.html": harness.Whole("", `c <a href="/f.html">f</a>`)})
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/a.html", "/b/", "/c.html", "/f.html"})...)
 }
 
 // TestManyPages is a site of which no page is listed before it was fetched, not even at first.
