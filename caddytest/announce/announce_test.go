@@ -108,27 +108,17 @@ func TestTitle(t *testing.T) {
 	s.engine.wants("ping " + origin + "/sitemap.xml")
 }
 
-// TestPrefix: the key file lies in the site's own folder, whether the server or a proxy before it strips the prefix.
+// TestPrefix: the key file lies in the site's own folder, where the server strips one prefix, and a proxy before it another.
 func TestPrefix(t *testing.T) {
-	for name, config := range map[string]string{
-		"stripped by the server": "http://www.sitemap-test.org:{port} {\n handle_path /docs/* {\n root * {dir}/site\n sitemap {\n OPTIONS\n }\n file_server\n }\n}",
-		"a folder of base_url":   "http://:{port} {\n root * {dir}/site\n sitemap {\n base_url http://www.sitemap-test.org:{port}/docs\n OPTIONS\n }\n file_server\n}",
-		"both":                   "http://:{port} {\n handle_path /internal/* {\n root * {dir}/site\n sitemap {\n base_url http://www.sitemap-test.org:{port}/docs\n OPTIONS\n }\n file_server\n }\n}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, folder := prepare(t, "index.html", "a.html", "docs/index.html", "docs/a.html"), ""
-			if name == "a folder of base_url" {
-				folder = "docs/"
-			}
-			s.engine.origin = s.Expand("http://www.sitemap-test.org:{port}")
-			s.engine.internal = map[string]string{"both": "/internal"}[name]
-			s.Load("{\n sitemap {\n state {dir}/state\n }\n}\n" + strings.ReplaceAll(strings.ReplaceAll(config, "OPTIONS", "refresh 1h\n"+indexNow), "{engine}", s.engine.URL))
-			s.Refreshes(2)
-			s.page(folder+"a.html", "2026-02-02")
-			s.Refreshes(2)
-			s.engine.wants("indexnow /docs/a.html")
-		})
-	}
+	const config = "http://:{port} {\n handle_path /internal/* {\n root * {dir}/site\n sitemap {\n base_url http://www.sitemap-test.org:{port}/docs\n refresh 1h\n" + indexNow + "\n }\n file_server\n }\n}"
+	s := prepare(t, "index.html", "a.html")
+	s.engine.origin = s.Expand("http://www.sitemap-test.org:{port}")
+	s.engine.internal = "/internal"
+	s.Load("{\n sitemap {\n state {dir}/state\n }\n}\n" + strings.ReplaceAll(config, "{engine}", s.engine.URL))
+	s.Refreshes(2)
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(2)
+	s.engine.wants("indexnow /docs/a.html")
 }
 
 // stored returns the file of what waits, and its content.
@@ -228,26 +218,18 @@ func TestFailures(t *testing.T) {
 
 // TestShadowed: nothing is sent while visitors do not get the key file.
 func TestShadowed(t *testing.T) {
-	for name, before := range map[string]string{
-		"text":     "respond /*.txt \"not the key\"",
-		"redirect": "redir /*.txt https://example.com{uri}",
-		"login":    "basic_auth /*.txt {\n bob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := prepare(t, "index.html", "a.html")
-			s.crawled(indexNow, before)
-			s.page("a.html", "2026-02-02")
-			s.Refreshes(1)
-			a := s.target(func(a announced) bool { return a.Reason != "" })
-			if n := s.engine.received(); n != 0 || a.Stopped || a.Waiting != 1 || !strings.Contains(a.Reason, "nothing was sent: key file "+origin+"/"+s.key()+".txt: it returns") {
-				t.Errorf("%d requests, %+v", n, a)
-			}
-			s.Stop()
-			s.minutesPass(5)
-			s.Begin(s.caddyfile(indexNow))
-			s.engine.wants("indexnow /a.html")
-		})
+	s := prepare(t, "index.html", "a.html")
+	s.crawled(indexNow, "basic_auth /*.txt {\n bob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}")
+	s.page("a.html", "2026-02-02")
+	s.Refreshes(1)
+	a := s.target(func(a announced) bool { return a.Reason != "" })
+	if n := s.engine.received(); n != 0 || a.Stopped || a.Waiting != 1 || !strings.Contains(a.Reason, "nothing was sent: key file "+origin+"/"+s.key()+".txt: it returns") {
+		t.Errorf("%d requests, %+v", n, a)
 	}
+	s.Stop()
+	s.minutesPass(5)
+	s.Begin(s.caddyfile(indexNow))
+	s.engine.wants("indexnow /a.html")
 }
 
 // TestDeployment: if every page has changed, what a day allows is announced, but for a tenth that is kept for added pages. One

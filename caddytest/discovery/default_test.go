@@ -74,29 +74,15 @@ func TestDiscoverFilesWritten(t *testing.T) {
 func TestDiscoverGenerator(t *testing.T) {
 	origin := harness.Local
 	const entry = "<url><loc>%s%s</loc><lastmod>%s</lastmod></url>"
-	for name, sitemaps := range map[string]map[string]string{
-		"a sitemap": {"sitemap.xml": "<urlset>" + fmt.Sprintf(entry+entry+entry, origin, "/", "2024-03-01", origin, "/a.html", "2024-03-02", origin, "/gone.html", "2024-03-03") + "</urlset>"},
-		"an index": {
-			"sitemap.xml":    "<sitemapindex><sitemap><loc>" + origin + "/en/sitemap.xml</loc></sitemap></sitemapindex>",
-			"en/sitemap.xml": "<urlset>" + fmt.Sprintf(entry+entry, origin, "/", "2024-03-01", origin, "/a.html", "2024-03-02") + "</urlset>",
-		},
-		"one that robots.txt names": {
-			"robots.txt":        "Sitemap: " + origin + "/sitemap-index.xml\n",
-			"sitemap-index.xml": "<urlset>" + fmt.Sprintf(entry+entry, origin, "/", "2024-03-01", origin, "/a.html", "2024-03-02") + "</urlset>",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := prepare(t, nil)
-			s.Put("root/index.html", harness.HTML("front"), harness.DayOf(1))
-			s.Put("root/a.html", harness.HTML("a"), harness.DayOf(1))
-			s.Put("root/b.html", harness.HTML("b"), harness.DayOf(2))
-			for name, content := range sitemaps {
-				s.WriteRaw("root/"+name, s.Expand(content))
-			}
-			s.Load(origin + " {\nroot {dir}/root\nsitemap {\nrefresh 1s\n}\nfile_server\n}")
-			s.WantDates(origin, map[string]string{"/": "2024-03-01", "/a.html": "2024-03-02", "/b.html": harness.Stamp(harness.DayOf(2))})
-		})
-	}
+	s := prepare(t, nil)
+	s.Put("root/index.html", harness.HTML("front"), harness.DayOf(1))
+	s.Put("root/a.html", harness.HTML("a"), harness.DayOf(1))
+	s.Put("root/b.html", harness.HTML("b"), harness.DayOf(2))
+	s.WriteRaw("root/sitemap.xml", s.Expand("<sitemapindex><sitemap><loc>"+origin+"/en/sitemap.xml</loc></sitemap></sitemapindex>"))
+	s.WriteRaw("root/en/sitemap.xml", s.Expand("<urlset>"+
+		fmt.Sprintf(entry+entry+entry, origin, "/", "2024-03-01", origin, "/a.html", "2024-03-02", origin, "/gone.html", "2024-03-03")+"</urlset>"))
+	s.Load(origin + " {\nroot {dir}/root\nsitemap {\nrefresh 1s\n}\nfile_server\n}")
+	s.WantDates(origin, map[string]string{"/": "2024-03-01", "/a.html": "2024-03-02", "/b.html": harness.Stamp(harness.DayOf(2))})
 }
 
 // TestDiscoverBuildTimes: a generator that writes the time of the build at each page says nothing of the pages. Where the

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -218,7 +217,6 @@ func TestDiscoverCrash(t *testing.T) {
 	}{
 		"links":   {threeLinks, false},
 		"traffic": {"traffic", true},
-		"log":     {"access_log {dir}/access.log", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)
@@ -290,10 +288,8 @@ func TestDiscoverLater(t *testing.T) {
 func TestDiscoverFolders(t *testing.T) {
 	const origin = "http://localhost:{port}/site"
 	for name, test := range map[string]struct{ sources, origin string }{
-		"links":              {threeLinks, origin},
 		"links and base_url": {"base_url https://example.com/site\n" + threeLinks, "https://example.com/site"},
 		"traffic":            {"traffic", origin},
-		"log":                {"access_log {dir}/access.log", origin},
 	} {
 		t.Run(name, func(t *testing.T) {
 			caddyfile := logging(test.sources)
@@ -308,9 +304,6 @@ func TestDiscoverFolders(t *testing.T) {
 			s.Eventually(func() bool { return s.Get(origin+"/sitemap.xml").StatusCode == http.StatusOK }, s.SitemapLog)
 			s.browse("203.0.113.9", "/site/", "/site/about", "/site/news", "/site/articles/1", "/site/shop", "/site/wiki/", "/site/tags/oak", "/site/greeting", "/site/login", "/tags/oak", "/greeting", "/login", "/wiki/start")
 			want := []string{"/", "/about", "/articles/1", "/news", "/shop", "/wiki/"}
-			if strings.HasPrefix(test.sources, "links") || strings.HasPrefix(test.sources, "base_url") {
-				want = append(want, "/wiki/start") // by a link that is relative
-			}
 			if strings.HasPrefix(test.origin, "https:") {
 				want = slices.DeleteFunc(want, func(path string) bool { return strings.HasPrefix(path, "/wiki/") }) // of another site
 			}
@@ -321,68 +314,12 @@ func TestDiscoverFolders(t *testing.T) {
 	}
 }
 
-// TestDiscoverScope is a sitemap in a folder, or of a site whose base URL has one: it
-// begins at the folder's own front page.
+// TestDiscoverScope is a sitemap of a site whose base URL has a folder: it begins at the folder's own front page.
 func TestDiscoverScope(t *testing.T) {
-	for name, test := range map[string]struct{ options, origin, document string }{
-		"path":     {"path /wiki/sitemap.xml", harness.Local, "/wiki/sitemap.xml"},
-		"base_url": {"base_url https://example.com/wiki", "https://example.com", "/wiki/sitemap.xml"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, app := startProxy(t, discovering(test.options+"\n"+threeLinks), nil)
-			want := harness.Below(test.origin, []string{"/wiki/", "/wiki/rules", "/wiki/start"})
-			s.WantLocs(harness.Local+test.document, want...)
-			s.Refreshes(2)
-			s.WantLocs(harness.Local+test.document, want...)
-			app.neverAsked(t, "/about", "/logout", "/articles")
-		})
-	}
-}
-
-// TestDiscoverSpellings: an application is asked for the paths that its links and lists spell, and those are listed.
-func TestDiscoverSpellings(t *testing.T) {
-	pages := map[string]string{
-		"/":                  `<a href="/C%2b%2B%20guide">1</a> <a href="/a%3Bb">2</a> <a href="/p%2Fq">3</a> <a href="/x%2Cy">4</a> <a href="/x,y">5</a> <a href="/s%21">6</a> <a href="/s!">7</a> <a href="/moved">8</a>`,
-		"/C%2B%2B%20guide":   "about a language",
-		"/a%3Bb":             "encoded",
-		"/p%2Fq":             "a name with a slash",
-		"/x%2Cy":             "one page",
-		"/x,y":               "another page",
-		"/s%21":              "the same",
-		"/s!":                "the same",
-		"/to%3A%28it%29":     "target",
-		"/list%2Fed&more%27": "from a list",
-	}
-	var mu sync.Mutex
-	asked := make(map[string]bool)
-	app := harness.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked[r.RequestURI] = true
-		mu.Unlock()
-		text, ok := pages[r.RequestURI]
-		switch {
-		case r.RequestURI == "/moved":
-			w.Header().Set("Location", "/to%3A%28it%29")
-			w.WriteHeader(http.StatusMovedPermanently)
-		case !ok:
-			http.NotFound(w, r)
-		default:
-			_, _ = fmt.Fprint(w, harness.HTML("page"), text)
-		}
-	})
-	s := harness.Start(t, strings.Replace(discovering("links\nurls {\n/list%2fed&more%27\n}"), "{app}", app, 1), nil)
-	want := []string{"/", "/C%2B%2B%20guide", "/a%3Bb", "/list%2Fed&more%27", "/p%2Fq", "/s!", "/to%3A%28it%29", "/x%2Cy", "/x,y"}
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, want)...)
-	for _, loc := range s.Locs(harness.Local + "/sitemap.xml") {
-		if r := s.Get(loc); r.StatusCode != http.StatusOK {
-			t.Errorf("%s is listed and answers %d", loc, r.StatusCode)
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, never := range []string{"/C++%20guide", "/a;b", "/p/q", "/to:(it)", "/list/ed&more'", "/list%2fed&more'"} {
-		if asked[never] {
-			t.Errorf("%s was asked for", never)
-		}
-	}
+	s, app := startProxy(t, discovering("base_url https://example.com/wiki\n"+threeLinks), nil)
+	want := harness.Below("https://example.com", []string{"/wiki/", "/wiki/rules", "/wiki/start"})
+	s.WantLocs(harness.Local+"/wiki/sitemap.xml", want...)
+	s.Refreshes(2)
+	s.WantLocs(harness.Local+"/wiki/sitemap.xml", want...)
+	app.neverAsked(t, "/about", "/logout", "/articles")
 }

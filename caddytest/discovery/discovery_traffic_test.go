@@ -32,25 +32,21 @@ func TestDiscoverTraffic(t *testing.T) {
 
 // TestDiscoverHosts is that a visit to one site of a handler is none to another.
 func TestDiscoverHosts(t *testing.T) {
-	for name, sources := range map[string]string{"traffic": "traffic", "log": "access_log {dir}/access.log"} {
-		t.Run(name, func(t *testing.T) {
-			const log = "log {\n output file {dir}/access.log\n format json\n }\n"
-			s, app := startProxy(t, strings.Replace(discovering(sources), harness.Local+" {\n", "http://a.localhost:{port}, http://b.localhost:{port} {\n"+log, 1), nil)
-			const a, b = "http://a.localhost:{port}", "http://b.localhost:{port}"
-			s.WantLocs(a+"/sitemap.xml", a+"/")
-			s.WantLocs(b+"/sitemap.xml", b+"/")
-			s.Get(a+"/about", browser)
-			s.Get(b+"/news", browser)
-			s.Get(b+"/articles", browser)
-			s.WantLocs(a+"/sitemap.xml", a+"/", a+"/about")
-			s.WantLocs(b+"/sitemap.xml", b+"/", b+"/articles", b+"/news")
-			s.Refreshes(4)
-			s.WantLocs(a+"/sitemap.xml", a+"/", a+"/about")
-			s.WantLocs(b+"/sitemap.xml", b+"/", b+"/articles", b+"/news")
-			if got := app.asks("/news"); got != 1 {
-				t.Errorf("/news was asked for %d times", got)
-			}
-		})
+	const log = "log {\n output file {dir}/access.log\n format json\n }\n"
+	s, app := startProxy(t, strings.Replace(discovering("access_log {dir}/access.log"), harness.Local+" {\n", "http://a.localhost:{port}, http://b.localhost:{port} {\n"+log, 1), nil)
+	const a, b = "http://a.localhost:{port}", "http://b.localhost:{port}"
+	s.WantLocs(a+"/sitemap.xml", a+"/")
+	s.WantLocs(b+"/sitemap.xml", b+"/")
+	s.Get(a+"/about", browser)
+	s.Get(b+"/news", browser)
+	s.Get(b+"/articles", browser)
+	s.WantLocs(a+"/sitemap.xml", a+"/", a+"/about")
+	s.WantLocs(b+"/sitemap.xml", b+"/", b+"/articles", b+"/news")
+	s.Refreshes(4)
+	s.WantLocs(a+"/sitemap.xml", a+"/", a+"/about")
+	s.WantLocs(b+"/sitemap.xml", b+"/", b+"/articles", b+"/news")
+	if got := app.asks("/news"); got != 1 {
+		t.Errorf("/news was asked for %d times", got)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -104,32 +102,6 @@ func TestBadPages(t *testing.T) {
 	}
 	if n := taken.Load(); n > 256<<20 {
 		t.Errorf("%d MiB of pages without an end were read", n>>20)
-	}
-}
-
-// TestTypeChanges: what a page is, its last fetch says.
-func TestTypeChanges(t *testing.T) {
-	s := start(t, harness.Local+` {
-		root * {dir}/site
-		sitemap {
-			refresh 1s
-		}
-		@turned {
-			path /turning.html
-			file /turned.txt
-		}
-		header @turned >Content-Type application/pdf
-		file_server
-	}`, map[string]string{"site/index.html": "home", "site/a.html": "a", "site/b.html": "b", "site/c.html": "c"})
-	paths := []string{"/", "/a.html", "/b.html", "/c.html", "/turning.html"}
-	for i := range 2 {
-		s.Put("site/turning.html", fmt.Sprint("HTML ", i), harness.DayOf(10*i))
-		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths)...)
-		s.WriteRaw("site/turned.txt", "")
-		s.Put("site/turning.html", fmt.Sprint("none ", i), harness.DayOf(10*i+5))
-		s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths[:4])...)
-		s.WantLeftOut(map[string]int{"not HTML": 1, "not included": 1}) // which the flag is
-		harness.Must(t, os.Remove(filepath.Join(s.Dir, "site", "turned.txt")))
 	}
 }
 

@@ -295,28 +295,24 @@ func TestBuildRefuses(t *testing.T) {
 
 // TestBuildFewer: less than half of the pages of the last build is not believed.
 func TestBuildFewer(t *testing.T) {
-	for name, more := range map[string][]string{"alone": nil, "with state": {"--state", "state"}} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			write(t, dir, pages(100))
-			args := append(append(slices.Clone(alone), "--out", "out"), more...)
-			build(t, dir, args...)
-			before := read(t, dir, "out", "sitemap.xml")
-			for i := range 60 {
-				harness.Must(t, os.Remove(filepath.Join(dir, fmt.Sprintf("www/000/%03d.html", i))))
-			}
-			refused(t, 1, dir, args, "less than half of the pages would be left", "--force writes it")
-			refused(t, 1, dir, args, "less than half of the pages would be left") // and not the next time
-			if read(t, dir, "out", "sitemap.xml") != before {
-				t.Error("the sitemap was written")
-			}
-			build(t, dir, append(args, "--force")...)
-			if got := len(locsOf(t, filepath.Join(dir, "out"), example)); got != 40 {
-				t.Errorf("got %d pages", got)
-			}
-			build(t, dir, args...)
-		})
+	dir := t.TempDir()
+	write(t, dir, pages(100))
+	args := append(slices.Clone(alone), "--out", "out", "--state", "state")
+	build(t, dir, args...)
+	before := read(t, dir, "out", "sitemap.xml")
+	for i := range 60 {
+		harness.Must(t, os.Remove(filepath.Join(dir, fmt.Sprintf("www/000/%03d.html", i))))
 	}
+	refused(t, 1, dir, args, "less than half of the pages would be left", "--force writes it")
+	refused(t, 1, dir, args, "less than half of the pages would be left") // and not the next time
+	if read(t, dir, "out", "sitemap.xml") != before {
+		t.Error("the sitemap was written")
+	}
+	build(t, dir, append(args, "--force")...)
+	if got := len(locsOf(t, filepath.Join(dir, "out"), example)); got != 40 {
+		t.Errorf("got %d pages", got)
+	}
+	build(t, dir, args...)
 }
 
 // sharded is a Caddyfile of a site with small shards.
@@ -368,19 +364,6 @@ http://b.example:8081 {
 			t.Errorf("there is %s", name)
 		}
 	}
-}
-
-// TestBuildListDates: a build keeps the dates of a generator's sitemap, beside files that were all written at once.
-func TestBuildListDates(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, map[string]string{
-		"www/index.html": page("front"), "www/a.html": page("a"), "www/b.html": page("b"),
-		"list.xml": "<urlset><url><loc>https://example.com/a.html</loc><lastmod>2024-03-01</lastmod></url>" +
-			"<url><loc>https://example.com/b.html</loc><lastmod>2024-03-02</lastmod></url></urlset>",
-		"Caddyfile": "example.com {\n\troot * www\n\tsitemap {\n\t\tfiles\n\t\turls list.xml\n\t}\n\tfile_server\n}\n",
-	})
-	build(t, dir, "--config", "Caddyfile", "--out", "out")
-	wantWords(t, "the sitemap", read(t, dir, "out", "sitemap.xml"), "<lastmod>2024-03-01</lastmod>", "<lastmod>2024-03-02</lastmod>")
 }
 
 // TestBuildAsServed: what is built is what a server with the same settings serves, byte

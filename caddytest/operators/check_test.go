@@ -16,10 +16,8 @@ func TestCheckOwn(t *testing.T) {
 		files[fmt.Sprintf("www/docs/%d.html", i)] = fmt.Sprintf("page %d", i)
 	}
 	for name, test := range map[string]struct{ settings, served string }{
-		"one document": {"", "<urlset"},
-		"index":        {"shard_urls 10", "<sitemapindex"},
-		"schema 0.84":  {"schema 0.84", "/sitemap/0.84"},
-		"extensions":   {"extensions alternates images", "<image:loc>"},
+		"index":      {"shard_urls 10\nschema 0.84", "/schemas/sitemap/0.84"},
+		"extensions": {"extensions alternates images", "<image:loc>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Start(t, harness.Local+" {\nroot * {dir}/www\nsitemap {\n"+test.settings+"\n}\nfile_server\n}", files)

@@ -147,26 +147,6 @@ func TestRememberHosts(t *testing.T) {
 	}
 }
 
-// TestRememberHostsThatListNothing forgets a tenant whose pages are gone, but not one whose application does not respond yet.
-func TestRememberHostsThatListNothing(t *testing.T) {
-	p := startPlatform(t, "remember_hosts 2", anyHost)
-	p.visit("often", 2)
-	p.visit("more", 1)
-	p.stop()
-	p.wantStored("often", "more")
-
-	const failing = "http://*.example:{port} {\n sitemap\n @often host often.example\n respond @often \"starting\" 503\n respond \"gone\" 404\n}"
-	p.caddyfile, _, _ = strings.Cut(p.caddyfile, anyHost)
-	p.caddyfile += failing
-	p.start()
-	p.Eventually(func() bool {
-		all := p.statuses(http.MethodGet, "/sitemap/sites")
-		return len(all) == 2 && !slices.ContainsFunc(all, func(st status) bool { return st.LastRefresh == nil })
-	}, p.SitemapLog)
-	p.stop()
-	p.wantStored("often")
-}
-
 // TestRememberNothing: by default, nothing of visitors' hosts is on disk, nor what another configuration has left there.
 func TestRememberNothing(t *testing.T) {
 	p := startPlatform(t, "", anyHost)
