@@ -55,6 +55,7 @@ func TestLists(t *testing.T) {
 		"an empty value":     {SourceURLs{From: []string{dir + "/{env.SITEMAP_NONE}.txt"}}, "", 0, "evaluated placeholder {env.SITEMAP_NONE} is empty"},
 		"one of two is read": {SourceURLs{URLs: []string{"/a"}, From: []string{"/busy", dir + "/list.txt"}}, "/a /file", 0, "/busy: fetching /busy: status 503"},
 		"a folder":           {SourceURLs{From: []string{dir}}, "", 0, "not a regular file"},
+		"many that are none": {SourceURLs{URLs: strings.Split(strings.Repeat("none\n", 12)+"/a", "\n")}, "/a", 12, ""},
 		"no file":            {SourceURLs{From: []string{"nowhere.txt"}}, "", 0, "no such file or directory"},
 		"no path":            {SourceURLs{From: []string{"/nowhere"}}, "", 0, "/nowhere: neither a file nor a document of the site (status 404): file does not exist"},
 		"one that is gone":   {SourceURLs{From: []string{"/gone"}}, "", 0, "(status 410): file does not exist"},
@@ -74,7 +75,13 @@ func TestLists(t *testing.T) {
 		if (err == nil) != (test.err == "") || err != nil && !strings.HasSuffix(err.Error(), test.err) {
 			t.Errorf("%s: got error %v, want %q", name, err, test.err)
 		}
-		if refused := r.leftOut["refused line of a list"]; strings.Join(got, " ") != test.want || refused != test.refused || len(r.warnings) != test.refused {
+		for _, line := range b.logs.TakeAll() {
+			shown := line.ContextMap()["first"].([]any)
+			if line.ContextMap()["count"] != int64(test.refused) || len(shown) != min(test.refused, 10) {
+				t.Errorf("%s: the log has %v", name, line.ContextMap())
+			}
+		}
+		if refused := r.leftOut["refused line of a list"]; strings.Join(got, " ") != test.want || refused != test.refused || len(r.warnings) != min(test.refused, 1) {
 			t.Errorf("%s: got %q, %d lines refused, want %s, %d", name, got, refused, test.want, test.refused)
 		}
 	}

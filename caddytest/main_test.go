@@ -9,8 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, "^Test(AnotherName|AnotherSite|DamagedFormer|DamagedState|DatesSurvive|DocumentsCarriedOver|DocumentsRetired|Examples|Extensions|FailedReload|FailingSource|FoldersWithoutPermission|Homeless|ManyImages|"+
-		"Pipes|QuietLog|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|URLsReadAgain|UnknownSubdomains|Watched.*)$")
+	harness.Main(m, "^Test(DamagedState|DocumentsCarriedOver|DocumentsRetired|Examples|Extensions|FailedReload|FailingSource|Homeless|"+
+		"Pipes|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|URLsReadAgain|Watched.*)$")
 }
 
 // server is a running Caddy, with what these tests want of it.

@@ -268,51 +268,6 @@ func TestReloadFetchesWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestRefreshWithoutChange: refreshes in which nothing changed fetch no page, and
-// leave all as it is, on disk too.
-func TestRefreshWithoutChange(t *testing.T) {
-	fetched := countFetches(t)
-	s := prepare(t, nil)
-	s.writeDated(100, pageNumbered)
-	s.Load(strings.ReplaceAll(countedFiles, "<settings>", "refresh 1s\n\t\tshard_urls 10"))
-	s.Crawled()
-	before := s.served()
-	if len(before) < 10 {
-		t.Fatalf("got %d documents", len(before))
-	}
-	fetched.since()
-	var kept map[string]time.Time
-	s.Eventually(func() bool { // until the last commit has ended
-		kept = s.kept()
-		s.Quietly(1)
-		return maps.Equal(s.kept(), kept)
-	}, s.SitemapLog)
-	s.Quietly(3)
-	s.wantServed(before, "refreshes")
-	fetched.wantNone(t, "refreshes")
-	if now := s.kept(); !maps.Equal(now, kept) || len(kept) == 0 {
-		t.Errorf("the state was written: got %v, was %v", now, kept)
-	}
-}
-
-// kept are the files that hold what is known of pages, and when they were written.
-func (s *server) kept() map[string]time.Time {
-	s.T.Helper()
-	all := make(map[string]time.Time)
-	err := filepath.WalkDir(filepath.Join(os.Getenv("XDG_DATA_HOME"), "caddy", "sitemap"), func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		info, err := e.Info()
-		if err == nil {
-			all[path] = info.ModTime()
-		}
-		return err
-	})
-	harness.Must(s.T, err)
-	return all
-}
-
 // deployedSite is refreshed when the test asks for it: a refresh in the midst of a deployment lists what is there.
 const deployedSite = `
 http://localhost:{port} {

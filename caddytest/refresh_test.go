@@ -14,7 +14,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"go.uber.org/zap"
 
 	sitemap "github.com/seed3295b519/caddy-sitemap"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
@@ -56,8 +55,7 @@ type script struct {
 	pages   []string
 	err     error
 	panics  bool
-	hold    chan struct{} // runs wait until it is closed; nil: they do not
-	says    string
+	hold    chan struct{}  // runs wait until it is closed; nil: they do not
 	runs    map[string]int // by site
 	running map[string]int
 	overlap bool // two of one site at a time
@@ -76,7 +74,7 @@ func (s *script) run(ctx context.Context, r *sitemap.Refresh, yield func(sitemap
 	s.runs[r.BaseURL]++
 	s.running[r.BaseURL]++
 	s.overlap = s.overlap || s.running[r.BaseURL] > 1
-	pages, err, panics, hold, says := s.pages, s.err, s.panics, s.hold, s.says
+	pages, err, panics, hold := s.pages, s.err, s.panics, s.hold
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -89,9 +87,6 @@ func (s *script) run(ctx context.Context, r *sitemap.Refresh, yield func(sitemap
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-	if says != "" {
-		r.Warn("saying", says, zap.Int("pages", len(pages)))
 	}
 	for _, path := range pages {
 		if err := yield(sitemap.Page{Path: path}); err != nil {
@@ -263,26 +258,5 @@ func TestSamePagesSameBytes(t *testing.T) {
 	}
 	if one, other := documents[0], documents[1]; len(one) < 5 || !maps.Equal(one, other) {
 		t.Errorf("got %v, then %v", one, other)
-	}
-}
-
-// TestQuietLog: what stays the same is not logged at each refresh, and a list's
-// refused lines are counted rather than all named.
-func TestQuietLog(t *testing.T) {
-	script := newScript(t, "/a")
-	script.says = "a saying of the source"
-	list := "/good\n" + strings.Repeat("https://elsewhere.example/x\n", 5000)
-	s := start(t, scriptedSites(t, 1, "urls {dir}/list"), map[string]string{"list": list})
-	s.WantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a", "http://s0.localhost:{port}/good")
-	script.await(s, 3)
-	for _, words := range [][]string{{"a saying of the source"}, {"some lines of a list are not URLs of the site", `"count":5000`}} {
-		lines := s.LogLines(words...)
-		if len(lines) != 1 {
-			t.Errorf("%q is logged %d times, want once", words, len(lines))
-			continue
-		}
-		if n := strings.Count(lines[0], ", line "); n > 10 {
-			t.Errorf("one line names %d refused lines", n)
-		}
 	}
 }

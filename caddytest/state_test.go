@@ -123,40 +123,6 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestDatesSurvive keeps the date of a change that files no longer tell.
-func TestDatesSurvive(t *testing.T) {
-	countFetches(t)
-	s := prepare(t, nil)
-	want := make(map[string]string)
-	for i := range 10 {
-		s.Put(fmt.Sprintf("site/%d.html", i), fmt.Sprintf("page %d", i), harness.DayOf(300))
-		want[fmt.Sprintf("/%d.html", i)] = ""
-	}
-	caddyfile := stateIn("{dir}/state", "")
-	s.Load(caddyfile)
-	s.WantDates(harness.Local, want)
-	s.Put("site/3.html", "another page 3", harness.DayOf(400))
-	want["/3.html"] = harness.Stamp(harness.DayOf(400))
-	s.WantDates(harness.Local, want)
-	s.Stop()
-	for i := range 10 {
-		text := fmt.Sprintf("page %d", i)
-		if i == 3 {
-			text = "another page 3"
-		}
-		s.Put(fmt.Sprintf("site/%d.html", i), text, harness.DayOf(500+30*i)) // no deployment, by their times
-	}
-	s.Begin(caddyfile)
-	s.WantDates(harness.Local, want)
-	s.Refreshes(1)
-	s.WantDates(harness.Local, want)
-	s.Restart(strings.Replace(caddyfile, "{dir}/state", "off", 1))
-	s.Crawled()
-	if got := s.Dates(harness.Local); got["/0.html"] != harness.Stamp(harness.DayOf(500)) {
-		t.Errorf("with nothing remembered, got %v", got)
-	}
-}
-
 // stopWritten ends Caddy, and waits for a write under way, for which Stop waits only for moments.
 func (s *server) stopWritten() {
 	s.T.Helper()

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, "^Test(Alias|Announced|Damaged|Deployment|Failures|Killed|Moved|Prefix|Release|Reload|Shadowed|Title)$")
+	harness.Main(m, "^Test(Alias|Announced|Damaged|Failures|Killed|Prefix|Reload|Shadowed|Title)$")
 }
 
 // host and origin are how search engines know the site.

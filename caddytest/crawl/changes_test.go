@@ -113,61 +113,6 @@ func TestRobotsStaysForbidden(t *testing.T) {
 	s.WantDates(harness.Local, listed)
 }
 
-// TestSameBaseURL is two sites that are to say that they are the same one.
-func TestSameBaseURL(t *testing.T) {
-	const base = "https://example.com"
-	caddyfile := "{\n sitemap {\n state {dir}/state\n }\n}\n"
-	for _, name := range []string{"one", "two"} {
-		caddyfile += "http://" + name + ".localhost:{port} {\n root * {dir}/" + name + "\n sitemap {\n refresh 1s\n base_url " + base + "\n }\n file_server\n}\n"
-	}
-	s := prepare(t, nil)
-	want := map[string]map[string]string{"one": {}, "two": {}}
-	for i := range 4 {
-		for j, name := range []string{"one", "two"} {
-			// The same paths, with other texts and dates.
-			s.Put(fmt.Sprintf("%s/%d.html", name, i), fmt.Sprintf("page %d of %s", i, name), harness.DayOf(100*i+10*j))
-			want[name][fmt.Sprintf("%s/%d.html", base, i)] = harness.Stamp(harness.DayOf(100*i + 10*j))
-		}
-	}
-	s.Load(caddyfile)
-	check := func() {
-		t.Helper()
-		for name, dates := range want {
-			s.WantDates(originOf(name), dates)
-		}
-	}
-	check()
-	folders := func() int {
-		found, _ := os.ReadDir(filepath.Join(s.Dir, "state", "sites"))
-		return len(found)
-	}
-	s.Eventually(func() bool { return folders() == 2 }, s.SitemapLog) // what is served may not be written yet
-	touch := func(when time.Time) {
-		t.Helper()
-		for i := range 4 {
-			for _, name := range []string{"one", "two"} {
-				s.Put(fmt.Sprintf("%s/%d.html", name, i), fmt.Sprintf("page %d of %s", i, name), when.Add(time.Duration(i)*30*24*time.Hour))
-			}
-		}
-	}
-	touch(harness.DayOf(1000))
-	s.Quietly(2)
-	check()
-	touch(harness.DayOf(2000))
-	s.Reload(caddyfile)
-	s.Quietly(2)
-	check()
-	s.Stop()
-	touch(harness.DayOf(3000))
-	s.Begin(caddyfile)
-	check()
-	s.Quietly(2)
-	check()
-	if n := folders(); n != 2 {
-		t.Errorf("the state is in %d folders", n)
-	}
-}
-
 // TestLogOfLeftOut is what the log says of pages that are left out, though no
 // document may have changed.
 func TestLogOfLeftOut(t *testing.T) {

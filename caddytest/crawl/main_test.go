@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	harness.Main(m, "^Test(Canonicals|CanonicalThatIsNotListed|DatesOfApplications|Deployments|LogOfLeftOut|ManyPages|OwnSitemaps|PageAwayForAMoment|"+
-		"Robots.*|RoutesThatChange|SameBaseURL|SitesNotPublicOnce|TimesOfDeployments|Upstream.*|WhatApplicationsHave|WhatSitesHave)$")
+		"Robots.*|RoutesThatChange|SitesNotPublicOnce|TimesOfDeployments|Upstream.*|WhatApplicationsHave|WhatSitesHave)$")
 }
 
 // server is a running Caddy, with what these tests want of it.

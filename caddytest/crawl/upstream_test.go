@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -244,32 +243,6 @@ func TestUpstreamMaintenance(t *testing.T) {
 			t.Errorf("%s: the sitemap changed in between:\n%s", name, s.SitemapLog())
 		}
 	}
-}
-
-// TestUpstreamThatComesLater is one that is not there yet when the server starts.
-func TestUpstreamThatComesLater(t *testing.T) {
-	files, urls := numbered(5)
-	s := prepare(t, files)
-	const caddyfile = `http://localhost:{port} {
-		sitemap {
-			refresh 1s
-			files {dir}/site
-		}
-		reverse_proxy 127.0.0.1:{more}
-	}`
-	s.Load(caddyfile)
-	if r := s.Get("http://localhost:{port}/sitemap.xml"); r.StatusCode != http.StatusBadGateway {
-		t.Errorf("before: status %d, want 502", r.StatusCode)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:"+s.More)
-	harness.Must(t, err)
-	app := &http.Server{Handler: &upstream{root: filepath.Join(s.Dir, "site")}}
-	go func() { _ = app.Serve(l) }()
-	t.Cleanup(func() { _ = app.Close() })
-	s.Eventually(func() bool {
-		return s.Get("http://localhost:{port}/sitemap.xml").StatusCode == http.StatusOK
-	}, s.SitemapLog)
-	s.WantLocs("http://localhost:{port}/sitemap.xml", urls...)
 }
 
 // TestRobotsForbids is that what robots.txt keeps crawlers from is neither fetched nor

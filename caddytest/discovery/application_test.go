@@ -164,10 +164,6 @@ func answerText(contentType, text string) http.HandlerFunc {
 	}
 }
 
-func answerStatus(status int) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
-}
-
 // account is for those who have a session.
 func account(w http.ResponseWriter, r *http.Request) {
 	if _, err := r.Cookie("session"); err != nil {

@@ -131,29 +131,6 @@ func TestDiscoverAgain(t *testing.T) {
 	}
 }
 
-// TestDiscoverPagesThatGo is what becomes of pages that answer otherwise than before: one
-// that redirects or is not found goes at once, one that fails stays for an hour.
-func TestDiscoverPagesThatGo(t *testing.T) {
-	s, app := startProxy(t, discovering("links {\n depth 2\n}"), nil)
-	want := app.expected(2)
-	s.wantPages(want...)
-	s.Refreshes(1)
-	app.answer("/about", redirectTo("/news", http.StatusMovedPermanently))
-	app.answer("/wiki/start", answerStatus(http.StatusNotFound))
-	app.answer("/wiki/rules", answerStatus(http.StatusGone))
-	app.answer("/tags/oak", answerStatus(http.StatusInternalServerError))
-	app.forget()
-	// Routes that are others have all pages asked for again.
-	other := strings.Replace(app.in(discovering("links {\n depth 2\n}")), "reverse_proxy", "header X-Other 1\n\treverse_proxy", 1)
-	s.Load(other)
-	want = slices.DeleteFunc(want, func(path string) bool { return path == "/about" || path == "/wiki/start" || path == "/wiki/rules" })
-	s.wantPages(want...)
-	s.Eventually(func() bool {
-		return app.asks("/wiki/start") > 0 && app.asks("/wiki/rules") > 0 && app.asks("/tags/oak") > 0
-	}, func() string { return fmt.Sprintf("only %q were asked for\n%s", app.asked(), s.SitemapLog()) })
-	s.stay(want...)
-}
-
 // TestDiscoverTogether is one site with files, a log, traffic and links: one page is one
 // entry, and nobody's visit is a date.
 func TestDiscoverTogether(t *testing.T) {
@@ -247,20 +224,6 @@ func TestDiscoverCrash(t *testing.T) {
 			c.Kill()
 		})
 	}
-}
-
-// TestDiscoverReloads is that reloads while pages are discovered lose none.
-func TestDiscoverReloads(t *testing.T) {
-	s, app := startProxy(t, discovering(threeLinks), nil)
-	for i := range 6 {
-		before := len(app.seen())
-		s.Eventually(func() bool { return len(app.seen()) > before+5 }, s.SitemapLog)
-		s.Load(strings.Replace(app.in(discovering(threeLinks)), "reverse_proxy", fmt.Sprintf("respond /reload-%d ok\n\treverse_proxy", i%2), 1))
-	}
-	want := app.expected(3)
-	s.wantPages(want...)
-	s.stay(want...)
-	app.neverAsked(t, "/logout", "/internal/", "/share/", "/orders/", "/drafts/behind")
 }
 
 // TestDiscoverLater is an application that starts after the server, and one whose front

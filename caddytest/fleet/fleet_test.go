@@ -53,13 +53,11 @@ const (
 // setup says what a fleet is to be.
 type setup struct {
 	nodes int
-	files bool     // the storage is a folder, not Redis
-	apart bool     // each node has a storage of its own
-	own   bool     // the storage is the sitemap's, not Caddy's
-	roots bool     // each node has a root of its own, of its name
-	site  string   // options of the site
-	each  []string // more of these, by node
-	sites string   // options of all sites
+	files bool   // the storage is a folder, not Redis
+	apart bool   // each node has a storage of its own
+	roots bool   // each node has a root of its own, of its name
+	site  string // options of the site
+	sites string // options of all sites
 }
 
 // fleet is some nodes behind a load balancer.
@@ -93,7 +91,7 @@ const nodeFile = `{
 	{global}
 	sitemap {
 		state {dir}/{name}
-		{sitemaps}
+		storage caddy
 		{sites}
 	}
 }
@@ -156,11 +154,6 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 	}
 	all := strings.NewReplacer("{dir}", dir, "{host}", f.host, "{interval}", interval.String())
 	global := "storage faulty " + f.control + " " + storage
-	sitemaps := "storage caddy"
-	if s.own {
-		sitemaps = global
-		global = ""
-	}
 	write := func(n *node, text string, pairs ...string) {
 		text = all.Replace(strings.NewReplacer(pairs...).Replace(text))
 		harness.Must(t, os.WriteFile(filepath.Join(dir, n.name+".caddyfile"), []byte(text), 0o644))
@@ -169,9 +162,6 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 	for i := range s.nodes {
 		n := &node{fleet: f, name: fmt.Sprint("node", i+1), address: fmt.Sprint("127.0.0.", i+2)}
 		site, end := s.site, ""
-		if i < len(s.each) {
-			site += "\n" + s.each[i]
-		}
 		if s.apart {
 			end = "/" + n.name
 		}
@@ -179,7 +169,7 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 		if s.roots {
 			root = n.root()
 		}
-		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{global}", global+end, "{sitemaps}", sitemaps, "{sites}", s.sites, "{root}", root)
+		write(n, nodeFile, "{name}", n.name, "{address}", n.address, "{site}", site, "{global}", global+end, "{sites}", s.sites, "{root}", root)
 		f.nodes = append(f.nodes, n)
 		upstreams = append(upstreams, n.address+":"+f.port())
 	}

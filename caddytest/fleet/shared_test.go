@@ -5,7 +5,6 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -470,104 +469,5 @@ func TestSharedLocks(t *testing.T) {
 				t.Errorf("that no lock is granted is logged: %t\n%s", isSaid, logged)
 			}
 		})
-	}
-}
-
-// TestSharedOwnStorage has nodes that share the site in a storage of the sitemap's own, and their certificates in none.
-func TestSharedOwnStorage(t *testing.T) {
-	t.Parallel() // most of it is waiting
-	f := start(t, setup{nodes: 2, files: true, own: true, site: "shard_urls 100"}, pages(300))
-	f.put("page.html", "first", harness.DayOf(1))
-	f.settle("/page.html", harness.DayOf(1))
-	shared, err := filepath.Glob(filepath.Join(f.dir, "storage", "sitemap", "*", "current"))
-	if err != nil || len(shared) != 1 {
-		t.Errorf("the storage has %q, %v", shared, err)
-	}
-	for _, n := range f.nodes {
-		_, err := os.Stat(filepath.Join(f.dir, n.name+".data", "caddy", "sitemap"))
-		if !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("Caddy's own storage of %s has the site: %v", n.name, err)
-		}
-	}
-	f.nodes[0].kill()
-	f.put("page.html", "second", harness.DayOf(2))
-	f.nodes[0].start()
-	f.nodes[0].first()
-	f.settle("/page.html", harness.DayOf(2))
-}
-
-// TestSharedSettings has a node of other settings, as while nodes are upgraded: the others do not fight with it.
-func TestSharedSettings(t *testing.T) {
-	t.Parallel() // most of it is waiting
-	f := start(t, setup{nodes: 3, each: []string{"shard_urls 100", "shard_urls 100", "shard_urls 200"}}, pages(500))
-	other := f.nodes[2]
-	f.nodes = f.nodes[:2]
-	f.put("page.html", "first", harness.DayOf(1))
-	f.settle("/page.html", harness.DayOf(1))
-	f.eventually(patience, func() bool { return other.lists("/page.html", harness.Stamp(harness.DayOf(1))) })
-	before, documents := len(f.calls()), other.get("/sitemap.xml").body
-	time.Sleep(5 * interval)
-	stores := 0
-	for _, c := range f.calls()[before:] {
-		if c.Op == "store" {
-			stores++
-		}
-	}
-	if stores > 2*5*3 || other.get("/sitemap.xml").body != documents || documents == f.nodes[0].get("/sitemap.xml").body {
-		t.Errorf("%d stores in five intervals in which nothing changed", stores)
-	}
-	f.agree(0)
-}
-
-// TestSharedVisits has visitors of a node that does not refresh: what they request is listed by all, where a link or a
-// pattern names it, and stored nowhere else.
-func TestSharedVisits(t *testing.T) {
-	t.Parallel() // most of it is waiting
-	f := start(t, setup{nodes: 3, site: "traffic {\nunlinked /visited/*\n}"}, func(f *fleet) {
-		for _, path := range []string{"linked.html", "visited/page.html", "secret.html"} {
-			f.put(path, path, harness.DayOf(0))
-		}
-		f.put("index.html", `<a href="/linked.html">front</a>`, harness.DayOf(0))
-	})
-	f.agree(patience)
-	writer := func() int {
-		stores := slices.DeleteFunc(f.calls(), func(c storages.Call) bool { return c.Op != "store" || !strings.HasSuffix(c.Key, "/current") })
-		return stores[len(stores)-1].Process
-	}
-	last := writer()
-	visited := f.nodes[slices.IndexFunc(f.nodes, func(n *node) bool { return n.cmd.Process.Pid != last })]
-	visitor := "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
-	for _, path := range []string{"/linked.html", "/visited/page.html", "/secret.html"} {
-		if r := visited.get(path, visitor); r.status != http.StatusOK {
-			t.Fatalf("%s: %d %v", path, r.status, r.err)
-		}
-	}
-	for _, n := range f.nodes {
-		for _, path := range []string{"/", "/linked.html", "/visited/page.html"} {
-			f.eventually(patience, func() bool { return n.lists(path, "") })
-		}
-	}
-	f.agree(patience)
-	if f.nodes[0].lists("/secret.html", "") {
-		t.Error("a page that only visitors name is listed")
-	}
-}
-
-// TestSharedSections has the nodes share the documents of sections.
-func TestSharedSections(t *testing.T) {
-	t.Parallel() // most of it is waiting
-	f := start(t, setup{nodes: 2, files: true, site: "shard_urls 100\nsection first /00/*\nsection more /01/* /02/*\nsection none /none/*"}, pages(500))
-	f.put("00/page.html", "first", harness.DayOf(1))
-	f.settle("/00/page.html", harness.DayOf(1))
-	f.agree(patience)
-	for _, n := range f.nodes {
-		if r := n.get("/sitemap-first.xml"); r.status != http.StatusOK || !strings.Contains(r.body, "/00/page.html<") {
-			t.Errorf("%s: got %d %s", n.name, r.status, r.body)
-		}
-		for _, path := range []string{"/sitemap-made-up.xml", "/sitemap-made-up-0123456789ab.xml", "/sitemap-none.xml"} {
-			if r := n.get(path); r.status != http.StatusNotFound {
-				t.Errorf("%s: %s has status %d", n.name, path, r.status)
-			}
-		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -354,34 +352,6 @@ func TestAdminAfterFailedLoad(t *testing.T) {
 	}
 	if st := s.refresh(); st.LastRefresh == nil {
 		t.Errorf("refreshing: got %+v", st)
-	}
-}
-
-func TestAdminRefresh(t *testing.T) {
-	s := startOne(t, oneSite)
-	// The answer has the new page. The folder is watched, and on a slow machine a refresh of its own may have listed
-	// the page before: then this one says unchanged, and another page tells.
-	pages := len(harness.PagesOfA)
-	result := ""
-	for try := 0; result != "changed"; try++ {
-		if try == 20 {
-			t.Fatalf("a refresh that finds a new page says %q", result)
-		}
-		s.Write(map[string]string{fmt.Sprintf("a/new%d.html", try): harness.HTML("new")})
-		pages++
-		one := s.statuses(http.MethodPost, "/sitemap/refresh?site="+url.QueryEscape(s.Expand(harness.Local)))
-		if len(one) != 1 || one[0].Pages != pages {
-			t.Fatalf("want %d pages, got %+v", pages, one)
-		}
-		result = one[0].LastRefresh.Result
-	}
-	if st := s.refresh(); st.LastRefresh.Result != "unchanged" || st.Refreshing != nil {
-		t.Errorf("again: got %+v", st)
-	}
-	harness.Must(t, os.RemoveAll(filepath.Join(s.Dir, "a")))
-	st := s.refresh()
-	if last := st.LastRefresh; st.Pages != pages || last.Result != "held_back" && last.Result != "failed" || last.Reason == "" {
-		t.Errorf("without a root: got %+v", st)
 	}
 }
 
