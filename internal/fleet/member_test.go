@@ -99,6 +99,22 @@ func TestDefaultPatience(t *testing.T) {
 	})
 }
 
+// TestVisitedComesFirst: a process whose visitors have requested something new is due before the others.
+func TestVisitedComesFirst(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		if err := commit(member(f).Node, "1"); err != nil {
+			t.Fatal(err)
+		}
+		m := member(f)
+		_ = m.Poll(t.Context())
+		usual := m.DueFor(persist.Standing{Serves: true})
+		visited := m.DueFor(persist.Standing{Serves: true, Visited: 1})
+		if !visited.Before(usual) {
+			t.Errorf("with a visit it is due at %s, else at %s", visited, usual)
+		}
+	})
+}
+
 // TestJoinRestored: a process that serves what its copies have waits for nothing, but refreshes nothing while the storage fails.
 func TestJoinRestored(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
