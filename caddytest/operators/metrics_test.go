@@ -129,7 +129,7 @@ func TestMetrics(t *testing.T) {
 		{1, 1, "section_pages", []string{site, "section=blog"}},
 		{1, 1, "section_pages", []string{site}},
 		{2, 2, "shards", []string{site}},
-		{100, 5000, "documents_bytes", []string{site}},
+		{100, 6000, "documents_bytes", []string{site}},
 		{0, harness.Patience.Seconds(), "snapshot_age_seconds", []string{site}},
 		{1, 1, "left_out_pages", []string{site, "reason=noindex"}},
 		{1, 1, "left_out_pages", []string{site}},
