@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -219,4 +220,30 @@ func outline(routes []route) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// TestOptionsDocs: the documentation has each option in its syntax and in its table, and the changelog has its name.
+func TestOptionsDocs(t *testing.T) {
+	reference, err := os.ReadFile("docs/caddyfile.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, names, _ := strings.Cut(string(changelog), "\n| `sitemap` | ")
+	names, _, _ = strings.Cut(names, "\n")
+	for _, o := range new(Handler).options(nil) {
+		_, notSource := caddy.GetModule("http.sitemap.sources." + o.Name)
+		if o.Hint != "" || notSource == nil {
+			continue // a word that is no option, or a source, which may be of another module
+		}
+		syntax := regexp.MustCompile(`(?m)^\t` + o.Name + `\b`)
+		row := regexp.MustCompile("(?m)^\\| `" + o.Name + "\\b")
+		quoted := "`" + o.Name + "`"
+		if !syntax.Match(reference) || !row.Match(reference) || !strings.Contains(names, quoted) {
+			t.Errorf("%s: syntax %t, table %t, changelog %t", o.Name, syntax.Match(reference), row.Match(reference), strings.Contains(names, quoted))
+		}
+	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	longestAge  = time.Hour
+	longestAge  = time.Hour // of a document that a cache keeps
 	contentXML  = "application/xml; charset=utf-8"
 	contentGzip = "application/gzip"
 	contentText = "text/plain; charset=utf-8"
@@ -67,6 +67,16 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	return http.StatusOK
 }
 
+// fresh returns for how long caches may keep what is served. While the site rests, a change may show at any time, yet
+// caches keep documents for as long as if it did not.
+func (s *site) fresh() time.Duration {
+	left := s.schedule.Due().Sub(s.app.now())
+	if s.resting.Load() {
+		left = min(left, s.handler.settings.interval)
+	}
+	return min(max(left, 0), longestAge)
+}
+
 // setHeader sets the header of a document, with Content-Length if length is not "".
 func (by rendition) setHeader(header http.Header, d *publish.Document, fresh time.Duration, length string) {
 	contentType, encoding, etag := represent(d, by.form, by.isGzip)
@@ -76,8 +86,7 @@ func (by rendition) setHeader(header http.Header, d *publish.Document, fresh tim
 	}
 	control := ""
 	if header["Cache-Control"] == nil {
-		age := min(max(fresh, 0), longestAge)
-		control = "max-age=" + strconv.Itoa(int(age/time.Second))
+		control = "max-age=" + strconv.Itoa(int(fresh/time.Second))
 	}
 	const acceptEncoding = "Accept-Encoding"
 	vary := ""

@@ -235,12 +235,33 @@ func TestAcceptEncoding(t *testing.T) {
 
 func TestCacheControl(t *testing.T) {
 	d := snapshotOf(t, 0, "/a").Index
-	for fresh, want := range map[time.Duration]string{-time.Minute: "0", 0: "0", 1999 * time.Millisecond: "1", time.Minute: "60", time.Hour: "3600", 24 * time.Hour: "3600"} {
+	for fresh, want := range map[time.Duration]string{0: "0", 1999 * time.Millisecond: "1", time.Minute: "60", time.Hour: "3600"} {
 		w := httptest.NewRecorder()
 		writeDocument(w, httptest.NewRequest(http.MethodGet, "/", nil), d, publish.FormXML, fresh)
 		if got := w.Header().Get("Cache-Control"); got != "max-age="+want {
 			t.Errorf("%s left: got %q, want %q", fresh, got, want)
 		}
+	}
+}
+
+// TestFresh: caches keep a document until the next refresh is due, and an hour at most; no longer because a site rests.
+func TestFresh(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	for left, want := range map[time.Duration]time.Duration{
+		-time.Minute:   0, // a refresh is under way
+		time.Minute:    time.Minute,
+		longestAge:     longestAge,
+		24 * time.Hour: longestAge,
+	} {
+		s.schedule.At(b.clock.Add(left))
+		if got := s.fresh(); got != want {
+			t.Errorf("%s before it is due: got %s, want %s", left, got, want)
+		}
+	}
+	s.resting.Store(true)
+	if got := s.fresh(); got != time.Minute {
+		t.Errorf("at rest: got %s, want the interval", got)
 	}
 }
 

@@ -346,19 +346,30 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.sitemap", New: func() caddy.Module { return new(Handler) }}
 }
 
+// shaping is the configuration of a handler as far as it shapes a snapshot. Processes whose handlers differ in it do not
+// share a site, and a handler that differs from the one before goes on from records alone. The fields beside the Handler
+// hide those of it that are left out: a new option counts unless it is named here, and in docs/fleet.md.
+type shaping struct {
+	*Handler
+	RefreshInterval any `json:"refresh_interval,omitempty"`
+	RobotsTxt       any `json:"robots_txt,omitempty"`
+	IndexNow        any `json:"indexnow,omitempty"`
+	Ping            any `json:"ping,omitempty"`
+}
+
+// digest returns a hash of what shapes a snapshot.
+func (h *Handler) digest() uint64 {
+	encoded, _ := json.Marshal(shaping{Handler: h}) // strings and numbers, without an error
+	return xxhash.Sum64(encoded)
+}
+
 // Provision checks the settings, loads the sources and makes the handler known to the App. It reads
 // and writes nothing outside of memory.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.ctx = ctx
 	h.logger = ctx.Logger()
 	h.isDefault = len(h.SourcesRaw) == 0
-	encoded, _ := json.Marshal(struct { // now, since LoadModule clears the raw sources
-		*Handler
-		RefreshInterval any `json:"refresh_interval,omitempty"` // left out, as it does not shape a snapshot
-		RobotsTxt       any `json:"robots_txt,omitempty"`       // as well
-		IndexNow        any `json:"indexnow,omitempty"`
-		Ping            any `json:"ping,omitempty"`
-	}{Handler: h})
+	digest := h.digest() // now, since LoadModule clears the raw sources
 	if h.isDefault {
 		h.SourcesRaw = []json.RawMessage{json.RawMessage(`{"source":"files"}`)}
 	}
@@ -383,7 +394,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.checkHubs(); err != nil {
 		return err
 	}
-	h.settings.digest = xxhash.Sum64(encoded)
+	h.settings.digest = digest
 	h.limiter = crawl.NewLimiter(h.settings.crawl.Rate, h.settings.crawl.Concurrency)
 	h.firstLooks = crawl.NewLimiter(firstLooksRate, firstLooksAtOnce)
 	h.logs, err = h.logReaders()

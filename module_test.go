@@ -6,8 +6,11 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -219,5 +222,44 @@ func TestWantsRoot(t *testing.T) {
 		if got := b.handler.wantsRoot; got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+	}
+}
+
+// TestDigest: a setting counts for the digest of the configuration unless it shapes no snapshot, as docs/fleet.md says.
+func TestDigest(t *testing.T) {
+	apart := []string{"indexnow", "ping", "refresh_interval", "robots_txt"}
+	kind := reflect.TypeFor[Handler]()
+	var left []string
+	for i := range kind.NumField() {
+		name, _, isSetting := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+		if !isSetting {
+			continue
+		}
+		changed := new(Handler)
+		field := reflect.ValueOf(changed).Elem().Field(i)
+		switch field.Kind() {
+		case reflect.Slice:
+			field.Set(reflect.MakeSlice(field.Type(), 1, 1))
+		case reflect.Pointer:
+			field.Set(reflect.New(field.Type().Elem()))
+		case reflect.String:
+			field.SetString("set")
+		case reflect.Bool:
+			field.SetBool(true)
+		default:
+			field.SetInt(1)
+		}
+		if changed.digest() == new(Handler).digest() {
+			left = append(left, name)
+		}
+	}
+	slices.Sort(left)
+	if !slices.Equal(left, apart) {
+		t.Errorf("left out are %q, want %q", left, apart)
+	}
+	docs, err := os.ReadFile("docs/fleet.md")
+	const sentence = "other than `refresh`, `robots_txt`, `indexnow` and `ping`"
+	if err != nil || !strings.Contains(string(docs), sentence) {
+		t.Errorf("docs/fleet.md does not say %q: %v", sentence, err)
 	}
 }

@@ -231,7 +231,7 @@ func TestSlices(t *testing.T) {
 		}
 		time.Sleep(45 * time.Second)
 		for i, s := range sites {
-			if got := pagesOf(s.published().snapshot); got < 15 || got > 40 {
+			if got := pagesOf(s.published().snapshot); got < 15 || got > 50 {
 				t.Errorf("after 45 s: site %d has %d of 61 pages, want a third of the rate", i, got)
 			}
 		}

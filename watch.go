@@ -268,13 +268,3 @@ func (a *App) sayUnwatched() {
 			zap.String("reason", files.ReasonFull))
 	})
 }
-
-// fresh returns for how long what is served may stay as it is. While the site rests, a change may show at any time, yet
-// caches keep documents for as long as if it did not.
-func (s *site) fresh() time.Duration {
-	left := s.schedule.Due().Sub(s.app.now())
-	if s.resting.Load() {
-		return min(left, s.handler.settings.interval)
-	}
-	return left
-}

@@ -175,19 +175,6 @@ func TestToldBeforeReload(t *testing.T) {
 	}
 }
 
-// TestFresh: caches keep documents no longer because a site rests.
-func TestFresh(t *testing.T) {
-	s := newBench(t, nil).site("named.example")
-	s.schedule.At(s.app.now().Add(time.Hour))
-	if got := s.fresh(); got != time.Hour {
-		t.Errorf("got %s", got)
-	}
-	s.resting.Store(true)
-	if got := s.fresh(); got != time.Minute {
-		t.Errorf("at rest: got %s", got)
-	}
-}
-
 // TestHasUnconfirmed: a site does not rest while an announcement waits for its next refresh.
 func TestHasUnconfirmed(t *testing.T) {
 	target := announce.Target{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}
