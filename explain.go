@@ -229,6 +229,10 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 	}
 	// Nothing is known of the path itself, but it may lead to a page that is listed in another form.
 	form := s.listedForm(path)
+	isClean := form+".html" == path
+	if isClean && s.recordOf(ctx, form) == nil && !s.isListed(form) {
+		form = path // a server without clean URLs has no such page
+	}
 	isUnknown := document == "" && found.Record == nil
 	if form != path && isUnknown {
 		x, err := s.explainBy(ctx, served, form)

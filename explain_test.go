@@ -126,6 +126,36 @@ func TestExplainOn(t *testing.T) {
 	}
 }
 
+// TestExplainCleanURL: a page is explained by its clean URL only if that is known: with clean URLs off, there is
+// no page at it.
+func TestExplainCleanURL(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.Exclude = []string{"/drafts/*"} })
+	b.lists("/known")
+	s := b.site("named.example")
+	b.refresh(s)
+	blocked := b.site("blocked.example")
+	blocked.probed.Store(&probeResult{blocked: "front page not found"})
+	for _, test := range []struct {
+		of                 *site
+		path, form, reason string
+	}{
+		{s, "/known.html", "/known", "indexable"},
+		{s, "/drafts/x.html", "/drafts/x.html", "excluded"},
+		{s, "/drafts/x.html?utm_source=a", "/drafts/x.html", "excluded"},
+		{s, "/drafts/index.html", "/drafts/", "excluded"},
+		{s, "/logout.html", "/logout.html", reasonUnnamed},
+		{blocked, "/page.html", "/page.html", "front page not found"},
+	} {
+		x, err := test.of.explain(t.Context(), test.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.URL != test.of.origin+test.form || x.Reason != test.reason {
+			t.Errorf("%s: got %s, %q, want %s, %q", test.path, x.URL, x.Reason, test.form, test.reason)
+		}
+	}
+}
+
 // TestClosedRobots: the remedy for a robots.txt that cannot be fetched goes by whether there is a status.
 func TestClosedRobots(t *testing.T) {
 	for status, want := range map[int]string{
