@@ -70,6 +70,9 @@ func (st *siteStatus) attention(mayBeMadeUp bool) attention {
 		return isFine // the other site has what there is to say
 	}
 	last := st.LastRefresh
+	if last == nil && st.hasStorageError() { // what it would serve is there
+		return storageFails
+	}
 	if last == nil {
 		return incomplete
 	}

@@ -45,10 +45,14 @@ func TestAttention(t *testing.T) {
 		mayBeMadeUp bool
 		want        attention
 	}{
-		"fine":                        {good, false, isFine},
-		"changed":                     {with(func(_ *siteStatus, last *report.Report) { last.Result = outcome.Published }), false, isFine},
-		"an alias":                    {siteStatus{ServedBy: "https://example.com"}, false, isFine},
-		"starting":                    {siteStatus{NamedBy: namedByConfiguration}, false, incomplete},
+		"fine":     {good, false, isFine},
+		"changed":  {with(func(_ *siteStatus, last *report.Report) { last.Result = outcome.Published }), false, isFine},
+		"an alias": {siteStatus{ServedBy: "https://example.com"}, false, isFine},
+		"starting": {siteStatus{NamedBy: namedByConfiguration}, false, incomplete},
+		"starting without a storage": {siteStatus{
+			NamedBy: namedByConfiguration,
+			Storage: &storageStatus{Status: fleet.Status{Error: "it is down"}, State: stateWaits},
+		}, false, storageFails},
 		"failed":                      {result(outcome.Failed), true, refreshFailed},
 		"held back":                   {result(outcome.HeldBack), true, heldBack},
 		"empty":                       {result(outcome.Empty), true, listsNothing},

@@ -386,6 +386,9 @@ func (failing) Unlock(context.Context, string) error         { return context.De
 const (
 	beganAlone = "the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone"
 	cannotWait = "cannot reach the shared storage: no sitemap is served until it responds, or fleet_patience is over"
+
+	cannotLoad  = "cannot load the shared sitemap: no sitemap is served until it is loaded, or fleet_patience is over"
+	stillServed = "cannot load or commit the shared sitemap: the last one is still served"
 )
 
 // TestFleetWaitsForStorage: a node that has nothing serves nothing, and requests nothing, until it is known what others have
@@ -406,6 +409,9 @@ func TestFleetWaitsForStorage(t *testing.T) {
 		s.run()
 		if out := s.refresh(t.Context(), true); !errors.Is(out.Err, fleet.ErrWaits) {
 			t.Errorf("a demanded refresh ended with %+v", out.Outcome)
+		}
+		if b.logged(cannotLoad) == 0 || b.logged(stillServed) != 0 {
+			t.Errorf("it is not said that nothing is served: %v", b.logs.All())
 		}
 		s.setReady() // as it does
 		if err := member.Poll(t.Context()); err == nil {
@@ -563,7 +569,6 @@ func TestFleetReadOnly(t *testing.T) {
 		want   int // warnings: after a minute, the lock is broken, so every other refresh succeeds
 	}{"values": {partly{store: os.ErrPermission}, 1}, "locks": {partly{lock: os.ErrPermission}, 2}} {
 		t.Run(name, func(t *testing.T) {
-			const warning = "cannot load or commit the shared sitemap: the last one is still served"
 			b, s := sharing(t, t.TempDir(), nil)
 			good := s.state.fleet.Storage()
 			test.faults.Shared = good
@@ -579,7 +584,7 @@ func TestFleetReadOnly(t *testing.T) {
 				_ = s.state.fleet.Poll(t.Context())
 				b.refresh(s)
 			}
-			if n, st := b.logged(warning), s.status().Storage; n != test.want || st.Errors == 0 {
+			if n, st := b.logged(stillServed), s.status().Storage; n != test.want || st.Errors == 0 {
 				t.Errorf("logged %d times, %+v", n, st)
 			}
 			s.state.fleet.Configure(good, 0)

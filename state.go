@@ -250,8 +250,11 @@ func (s *site) logState(kind string, err error) {
 	// That another process has the lock, or was first, is no trouble. On a full or read-only storage, polls succeed, and only
 	// commits tell.
 	isOwn := err != nil && !errors.Is(err, fleet.ErrLost)
-	s.logger.While(isOwn, zap.WarnLevel, kind,
-		"cannot load or commit the shared sitemap: the last one is still served", zap.Error(withoutFile(err)))
+	message := "cannot load or commit the shared sitemap: the last one is still served"
+	if s.waitsForFleet() {
+		message = "cannot load the shared sitemap: no sitemap is served until it is loaded, or fleet_patience is over"
+	}
+	s.logger.While(isOwn, zap.WarnLevel, kind, message, zap.Error(withoutFile(err)))
 }
 
 // stateFields are what a warning says of a state folder that cannot be read or written.
