@@ -59,6 +59,7 @@ func TestExplainUnlisted(t *testing.T) {
 		"/docs/50x.html":                       {"error page", "leaves out files with such names", inInclude},
 		"/google0123456789abcdef.html":         {"ownership file", "leaves out files with such names", inInclude},
 		"/500.html":                            {"no source names it", "no source named it", "Serve it first."},
+		"/folder/":                             {"no source names it", "no source named it", generally},
 		"/linked":                              {"not visited", "no visitor has requested it", "or add the source 'links'"},
 		"/other":                               {"no source names it", "no source named it", generally},
 		"/a%2Fb":                               {"no source names it", "no source named it", generally},

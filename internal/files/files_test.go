@@ -727,3 +727,20 @@ func TestSpecial(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPage: a path of a folder has no name.
+func TestNoPage(t *testing.T) {
+	for path, want := range map[string]string{
+		"/":                             "",
+		"/docs/":                        "",
+		"/docs/page.html":               "",
+		"/docs/404.html":                errorPage,
+		"/404.html/":                    "",
+		"/404.html/a.html":              "",
+		"/yandex_0123456789abcdef.html": ownershipFile,
+	} {
+		if got := NoPage(path); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}

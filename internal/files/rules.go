@@ -266,6 +266,9 @@ var errorPageName = regexp.MustCompile(`(?i)^[45][0-9x]{2}\.(?:html|htm|xhtml|sh
 // site's ownership; "": it may be one.
 func NoPage(path string) string {
 	name := path[strings.LastIndexByte(path, '/')+1:]
+	if name == "" { // a folder
+		return listed
+	}
 	return special(name)
 }
 
