@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,6 +29,9 @@ import (
 type explanation struct {
 	URL     string `json:"url"` // in the form in which it is or would be listed
 	Sitemap string `json:"sitemap"`
+
+	// QueryDropped are the parameters of the URL that was asked for which do not tell pages apart.
+	QueryDropped []string `json:"query_dropped,omitempty"`
 
 	// What the published sitemap says of it.
 	Listed    bool   `json:"listed"`
@@ -161,6 +165,7 @@ func (s *site) explainNow(ctx context.Context, path string) (*explanation, error
 	if err != nil {
 		return nil, fmt.Errorf("reading the page's record: %w", err)
 	}
+	x.QueryDropped = droppedParameters(path, x.URL)
 	x.Now = s.follow(ctx, x)
 	last := x.Now[len(x.Now)-1]
 	now := x.Now[0].Status
@@ -177,6 +182,22 @@ func (s *site) explainNow(ctx context.Context, path string) (*explanation, error
 	return x, ctx.Err()
 }
 
+// droppedParameters returns the names of the query parameters that a path has, but not the URL by which it is explained.
+func droppedParameters(path, explained string) (names []string) {
+	parametersOf := func(of string) url.Values {
+		_, query, _ := strings.Cut(of, "?")
+		parameters, _ := url.ParseQuery(query) // what is malformed is not named
+		return parameters
+	}
+	kept := parametersOf(explained)
+	for _, name := range slices.Sorted(maps.Keys(parametersOf(path))) {
+		if !kept.Has(name) {
+			names = append(names, terminal.Clip(name))
+		}
+	}
+	return names
+}
+
 // explainUnnamed says more of a page that no source names, by where it leads.
 func (s *site) explainUnnamed(x *explanation, path string, last liveResponse) {
 	hasFiles := slices.ContainsFunc(s.sources(), func(source input) bool {
@@ -190,6 +211,8 @@ func (s *site) explainUnnamed(x *explanation, path string, last liveResponse) {
 		x.Other = last.URL
 	case last.Status >= http.StatusBadRequest:
 		x.Remedy = "Serve it first."
+	case hasFiles && strings.Contains(path, "/."):
+		x.because(files.Dotfile, "The source 'files' leaves out files with such names.", "Rename it if it is a page.")
 	case hasFiles && noPage != "":
 		x.because(noPage, "The source 'files' leaves out files with such names.", "Name its path in 'include' of 'files' if it is a page.")
 	}

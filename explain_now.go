@@ -54,8 +54,13 @@ func (s *site) unfetched(x *explanation, path string) string {
 		}
 	}
 	robots := &cmp.Or(s.probed.Load(), new(probeResult)).robots
-	if robots.closed || !robots.rules.Allows(path) {
-		return "robots.txt disallows it, or returns an error"
+	switch {
+	case robots.closed && robots.status == 0:
+		return "robots.txt does not respond, so no page is fetched"
+	case robots.closed:
+		return "robots.txt returns an error, so no page is fetched"
+	case !robots.rules.Allows(path):
+		return "robots.txt disallows it"
 	}
 	return ""
 }

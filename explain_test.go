@@ -19,6 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
 // explained is what the admin endpoint says of a URL.
@@ -60,6 +61,8 @@ func TestExplainUnlisted(t *testing.T) {
 		"/google0123456789abcdef.html":         {"ownership file", "leaves out files with such names", inInclude},
 		"/500.html":                            {"no source names it", "no source named it", "Serve it first."},
 		"/folder/":                             {"no source names it", "no source named it", generally},
+		"/.hidden.html":                        {"dotfile", "leaves out files with such names", "Rename it if it is a page."},
+		"/.git/x.html":                         {"dotfile", "leaves out files with such names", "Rename it if it is a page."},
 		"/linked":                              {"not visited", "no visitor has requested it", "or add the source 'links'"},
 		"/other":                               {"no source names it", "no source named it", generally},
 		"/a%2Fb":                               {"no source names it", "no source named it", generally},
@@ -153,6 +156,46 @@ func TestExplainCleanURL(t *testing.T) {
 		}
 		if x.URL != test.of.origin+test.form || x.Reason != test.reason {
 			t.Errorf("%s: got %s, %q, want %s, %q", test.path, x.URL, x.Reason, test.form, test.reason)
+		}
+	}
+}
+
+// TestExplainQuery: what is left out of a query is named, as the page is explained without it.
+func TestExplainQuery(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.sources = []input{&SourceTraffic{Discovery: Discovery{Query: []string{"id"}}}} })
+	b.lists("/product", "/item?id=7")
+	s := b.site("named.example")
+	b.refresh(s)
+	for path, want := range map[string]string{
+		"/product":                 "[]",
+		"/product?id=7":            "[]",
+		"/product?sort=a&utm_id=1": "[sort utm_id]",
+		"/item?id=7&sort=a":        "[sort]",
+		"/none?sort=a":             "[]",
+	} {
+		x, err := s.explainNow(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(x.QueryDropped); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+// TestUnfetchedByRobots: a rule of robots.txt and an error of it are told apart.
+func TestUnfetchedByRobots(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	for want, robots := range map[string]robotsRules{
+		"": {},
+		"robots.txt returns an error, so no page is fetched": {closed: true, status: 503},
+		"robots.txt does not respond, so no page is fetched": {closed: true},
+		"robots.txt disallows it":                            {rules: robotstxt.ReadRules([]byte("User-agent: *\nDisallow: /a"), "caddy-sitemap")},
+	} {
+		s.probed.Store(&probeResult{robots: robots})
+		if got := s.unfetched(new(explanation), "/a"); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

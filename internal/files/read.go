@@ -122,7 +122,7 @@ func (r *reader) addEntry(name string, mode fs.FileMode) bool {
 	case mode.IsDir():
 		r.addFolder(name, entry{})
 	case name[0] == '.':
-		r.leaveOut(dotfile, r.f, name)
+		r.leaveOut(Dotfile, r.f, name)
 	case mode&fs.ModeSymlink != 0:
 		r.links = append(r.links, entry{name: r.keep(name), isLink: true})
 	default:

@@ -10,13 +10,15 @@ import (
 // Unreadable is the reason, in [Stats.LeftOut], of what could not be read.
 const Unreadable = "unreadable"
 
+// Dotfile is the reason of a file or folder whose name begins with a dot.
+const Dotfile = "dotfile"
+
 // Why something else is left out.
 const (
 	listed           = "" // it is not
 	notIncluded      = "not included"
 	excluded         = "excluded"
 	hidden           = "hidden"
-	dotfile          = "dotfile"
 	dependencyFolder = "dependency folder"
 	errorPage        = "error page"
 	ownershipFile    = "ownership file"

@@ -172,7 +172,7 @@ func (r *rules) folder(p *place, name string) string {
 	mayHavePages := len(r.heads) == 0 || isNamed || slices.ContainsFunc(r.heads, above)
 	switch {
 	case name[0] == '.':
-		return dotfile
+		return Dotfile
 	case r.hides(p, name, true):
 		return hidden
 	case isDependency && !isNamed:
@@ -190,7 +190,7 @@ func (r *rules) folder(p *place, name string) string {
 func (r *rules) file(p *place, name, escaped string) string {
 	switch {
 	case name[0] == '.':
-		return dotfile
+		return Dotfile
 	case r.include == nil && !page.IsFile(name):
 		return notIncluded // most files of many sites
 	case r.include != nil && !r.include(p.url+escaped):

@@ -69,7 +69,7 @@ var texts = [StatusCount + 1]text{
 		"Look at 'header' directives and at the application, and remove the header if it should be listed."},
 	NoIndex: {"noindex", "A meta tag of the page says noindex.",
 		"Remove the meta tag if it should be listed."},
-	NoDocument: {"no document", "It is an HTML fragment: it has no doctype, html, head, body or title.",
+	NoDocument: {"no document", "It is empty, or an HTML fragment: it has no doctype, html, head, body or title.",
 		"Give it a doctype and a title if it is a page."},
 	SoftNotFound: {"soft 404", "It returns 200 with the text that the site returns for paths that do not exist.",
 		"Return 404 for paths that do not exist."},
