@@ -132,6 +132,8 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "daily", Hint: inIndexNow},
 		{Name: "changefreq", Hint: inRule},
 		{Name: "priority", Hint: inRule},
+		{Name: "query", Hint: "write it into the block of a source: links { query id }"},
+		{Name: "depth", Hint: "write it into the block of links: links { depth 20 }"},
 		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
 		{Name: "remember_hosts", Hint: "it is for all sites: write 'sitemap { remember_hosts <n> }' into the global options"},
 		{Name: "storage", Hint: "it is for all sites: write 'sitemap { storage caddy }' into the global options"},
