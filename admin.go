@@ -193,7 +193,7 @@ func (a *App) sitesOf(url string) ([]*site, error) {
 	if isSitePattern(url) {
 		return a.sitesMatching(url)
 	}
-	found, path, err := a.sitesAt(url)
+	found, path, err := a.sitesAt(url, siteURL)
 	if err != nil {
 		return nil, err
 	}
@@ -216,11 +216,18 @@ func (a *App) sitesMatching(pattern string) ([]*site, error) {
 	return found, nil
 }
 
-// sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host, and the URL's path.
-func (a *App) sitesAt(raw string) (found []*site, path string, err error) {
+// What a URL is to be of, as errors say it.
+const (
+	pageURL = "a page, such as https://example.com/page"
+	siteURL = "a site, such as https://example.com, or a pattern with an asterisk, such as '*.example.com'"
+)
+
+// sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host, and the URL's path. kind is what
+// it is to be the URL of.
+func (a *App) sitesAt(raw, kind string) (found []*site, path string, err error) {
 	u, err := origin.ParseURL(raw)
 	if err != nil {
-		err = fmt.Errorf("not the URL of a page, such as https://example.com/page: %w", err)
+		err = fmt.Errorf("not the URL of %s: %w", kind, err)
 		return nil, "", caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}
 	found = slices.DeleteFunc(a.allSites(), func(s *site) bool {
@@ -243,12 +250,15 @@ func (a *App) noSite(wanted string) error {
 	if isSitePattern(wanted) {
 		problem = fmt.Sprintf("no site matches '%s'", terminal.Clip(wanted))
 	}
-	named := fmt.Sprintf("there are %d sites", len(urls))
-	if len(urls) > maxNames {
-		named += ", the closest are"
+	named := fmt.Sprintf("there are %d sites:", len(urls))
+	switch {
+	case len(urls) == 1:
+		named = "the only site is"
+	case len(urls) > maxNames:
+		named = fmt.Sprintf("there are %d sites, the closest are:", len(urls))
 		urls = closest(wanted, urls)[:maxNames]
 	}
-	err := fmt.Errorf("%s; %s: %s", problem, named, strings.Join(urls, ", "))
+	err := fmt.Errorf("%s; %s %s", problem, named, strings.Join(urls, ", "))
 	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: err}
 }
 

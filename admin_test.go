@@ -188,12 +188,12 @@ func TestSitesAt(t *testing.T) {
 		"http://A.example.:80/./%7e/x?b=c#d": "/~/x?b=c",
 		"http://a.example/it%27s":            "/it%27s",
 	} {
-		if sites, got, err := s.app.sitesAt(raw); err != nil || got != want || len(sites) != 1 {
+		if sites, got, err := s.app.sitesAt(raw, pageURL); err != nil || got != want || len(sites) != 1 {
 			t.Errorf("%q: got %q, %v, %v, want %q", raw, got, sites, err, want)
 		}
 	}
 	for _, raw := range []string{"/a.html", "http://a.example/" + strings.Repeat("%0", 1<<20)} {
-		if _, _, err := s.app.sitesAt(raw); err == nil || len(err.Error()) > 400 {
+		if _, _, err := s.app.sitesAt(raw, pageURL); err == nil || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)
 		}
 	}
@@ -237,9 +237,9 @@ func TestSitesOf(t *testing.T) {
 	s := newBench(t, nil).site("a.example")
 	for raw, want := range map[string]string{
 		"": "", "http://a.example": "", "http://a.example/": "", "http://a.example/sitemap.xml": "", "*.example": "", "a.*": "",
-		"http://a.example/a":     "no sitemap covers this URL; there are 1 sites: http://a.example/",
-		"http://b.example":       "no sitemap covers this URL; there are 1 sites: http://a.example/",
-		"*.b.example":            "no site matches '*.b.example'; there are 1 sites: http://a.example/",
+		"http://a.example/a":     "no sitemap covers this URL; the only site is http://a.example/",
+		"http://b.example":       "no sitemap covers this URL; the only site is http://a.example/",
+		"*.b.example":            "no site matches '*.b.example'; the only site is http://a.example/",
 		"http://a.example:8080/": "",
 	} {
 		found, err := s.app.sitesOf(raw)
@@ -249,6 +249,20 @@ func TestSitesOf(t *testing.T) {
 		}
 		if got != want || (len(found) == 1) != (want == "") {
 			t.Errorf("%q: got %d sites, %q, want %q", raw, len(found), got, want)
+		}
+	}
+}
+
+// TestNoSite: an error names the sites, or the only one.
+func TestNoSite(t *testing.T) {
+	b := newBench(t, nil)
+	for _, test := range []struct{ host, want string }{
+		{"named.example", "no sitemap covers this URL; the only site is http://named.example/"},
+		{"other.example", "no sitemap covers this URL; there are 2 sites: http://named.example/, http://other.example/"},
+	} {
+		b.site(test.host)
+		if got := b.app.noSite("http://nobody.example").Error(); !strings.HasSuffix(got, test.want) {
+			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 }

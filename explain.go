@@ -80,7 +80,7 @@ type alternateLeftOut struct {
 // covering returns the site whose sitemap covers a URL, and the URL's path. Of several, the one counts that lists it,
 // else the last.
 func (a *App) covering(rawURL string) (of *site, path string, err error) {
-	sites, path, err := a.sitesAt(rawURL)
+	sites, path, err := a.sitesAt(rawURL, pageURL)
 	if err != nil {
 		return nil, "", err
 	}

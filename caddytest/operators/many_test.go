@@ -103,6 +103,7 @@ func TestManySites(t *testing.T) {
 	s.command("status", "-q", "--site", "*.tenants.example").want(t, 0, nil, nil)
 	s.command("status", "-q", "--site", "http://made-up.tenants.example:{port}").want(t, 1, nil, []string{"made-up"})
 	s.command("status", "--site", "shpo-*").want(t, 1, nil, []string{"no site matches 'shpo-*'; there are 64 sites, the closest are: http://shop-"})
+	s.command("status", "--site", "shop-01.example").want(t, 1, nil, []string{"not the URL of a site, such as https://example.com, or a pattern with an asterisk"})
 	s.command("status", "--site", "http://shop-61.example").want(t, 1, nil, []string{"no sitemap covers this URL; there are 64 sites, the closest are: " + s.Expand("http://shop-0")})
 	s.command("explain", "http://failling.example/").want(t, 1, nil, []string{"the closest are: " + s.Expand("http://failing.example:{port}/")})
 }
