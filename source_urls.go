@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -143,6 +144,10 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(name, "/") {
 		return r.openURL(ctx, r.BaseURL+name)
+	}
+	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
+		folder, _ := os.Getwd()
+		return nil, fmt.Errorf("no such file in the working directory, %s; for what the site serves, write /%s: %w", folder, name, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err

@@ -87,6 +87,24 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestMissingListError: the error of a relative path says where it was looked for, and how to name a document of the site.
+func TestMissingListError(t *testing.T) {
+	b := newBench(t, nil)
+	r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "no such file in the working directory, " + folder + "; for what the site serves, write /missing.xml"
+	_, err = r.openList(t.Context(), "missing.xml")
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // TestMissingList: the pages of a list that does not exist are gone after ten minutes, but not those of another list that
 // fails meanwhile.
 func TestMissingList(t *testing.T) {
