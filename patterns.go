@@ -120,9 +120,13 @@ func (u *patternUse) warn(isComplete, seesAll bool, warn func(message string)) {
 			continue
 		}
 		message := fmt.Sprintf("%s '%s' matches no page", u.setting, p.pathPatterns[0])
-		if p.hasBelow.Load() {
+		folder, isIndex := strings.CutSuffix(p.pathPatterns[0], "/index.html")
+		switch {
+		case p.hasBelow.Load():
 			warn(message + fmt.Sprintf(", and there are some below it: write '%s*'", p.folder))
-		} else {
+		case isIndex:
+			warn(message + fmt.Sprintf(": an index file counts as its folder, '%s/'", folder))
+		default:
 			warn(message + ": correct or remove it")
 		}
 	}

@@ -17,6 +17,7 @@ func TestUnusedPatterns(t *testing.T) {
 	const (
 		drafts  = "exclude '/drafts' matches no page, and there are some below it: write '/drafts/*'"
 		slash   = "exclude '/drafts/' matches no page, and there are some below it: write '/drafts/*'"
+		index   = "exclude '/drafts/index.html' matches no page: an index file counts as its folder, '/drafts/'"
 		unused  = "exclude '/gone/*' matches no page: correct or remove it"
 		rule    = "rule '/drafts' matches no page, and there are some below it: write '/drafts/*'"
 		news    = "news '/drafts' matches no page, and there are some below it: write '/drafts/*'"
@@ -41,6 +42,7 @@ func TestUnusedPatterns(t *testing.T) {
 		"a page with pages below it":      {exclude: []string{"/drafts"}, lists: "/ /drafts /drafts/a"},
 		"a folder's page":                 {exclude: []string{"/drafts/"}, lists: "/ /drafts/ /drafts/a"},
 		"one pattern within another":      {exclude: []string{"/drafts/*", "/drafts/a"}, lists: "/ /drafts/a"},
+		"an index file":                   {exclude: []string{"/drafts/index.html"}, lists: "/ /drafts/", want: []string{index}},
 		"a beginning of a name":           {exclude: []string{"/drafts/*", "/draft"}, lists: "/ /drafts/a", want: []string{"exclude '/draft' matches no page: correct or remove it"}},
 		"a rule":                          {rules: []string{"/drafts", "/gone/*"}, lists: "/ /drafts/a", want: []string{rule}},
 		"a rule that matches":             {rules: []string{"/drafts/*"}, lists: "/ /drafts/a"},
