@@ -249,5 +249,8 @@ func adminError(err error) error {
 		return errors.New("this Caddy has no sitemap module (HTTP 404): " +
 			"run one that was built with it, or name another --address")
 	}
+	if strings.HasPrefix(text, "performing request: ") { // as Caddy says where nothing responds
+		text += "; if the admin API is elsewhere, add --address, or --config"
+	}
 	return errors.New(text)
 }

@@ -137,7 +137,7 @@ func TestCommandExplain(t *testing.T) {
 func TestCommandWithoutServer(t *testing.T) {
 	s := prepare(t, nil)
 	for _, args := range [][]string{{"status"}, {"refresh"}, {"explain", "http://localhost/"}} {
-		s.command(args...).want(t, 1, nil, []string{"Error: 127.0.0.1:" + s.Admin, "refused"})
+		s.command(args...).want(t, 1, nil, []string{"Error: 127.0.0.1:" + s.Admin, "refused; if the admin API is elsewhere, add --address, or --config"})
 	}
 	s.Load("http://localhost:{port} {\n\trespond hello\n}")
 	for _, args := range [][]string{{"status"}, {"refresh"}, {"explain", "http://localhost/"}} {
