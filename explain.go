@@ -463,8 +463,8 @@ func (s *site) decideReason(x *explanation, path, word string, probed *probeResu
 // addUnnamed says that no source names a page, and why that may be.
 func (s *site) addUnnamed(x *explanation, path string) {
 	x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
-		"Name it in 'urls', in addition to 'files' and other sources, or its kind of file in 'include' of 'files'; "+
-			"with 'links', a link to it is enough, from a page within 'depth'.")
+		"Name it in 'urls', with 'files' or 'links' written beside it, or name its kind of file in 'include' of 'files'. "+
+			"With 'links', a link to it is enough, from a page within 'depth'.")
 	if s.isByLinks() {
 		x.Meaning += " No source is written, and an upstream returns the front page, so pages are found as by 'links'."
 		x.Remedy = "Link to it, or write the sources: 'files' and 'links', or 'links' and 'urls'."
@@ -472,7 +472,7 @@ func (s *site) addUnnamed(x *explanation, path string) {
 	if _, isClean := s.cleaner().Clean(path); !isClean {
 		x.because(reasonUnnamed, "Links and visits do not count for a path that is over 2000 bytes long, "+
 			"or has an empty segment, a backslash, a control character or no valid UTF-8.",
-			"Serve it at another path, or name it in 'urls', in addition to 'files' and other sources.")
+			"Serve it at another path, or name it in 'urls', with 'files' or 'links' written beside it.")
 	}
 	for _, source := range s.sources() {
 		f, isFiles := source.(*SourceFiles)

@@ -50,7 +50,7 @@ func TestExplainUnlisted(t *testing.T) {
 	s := b.site("named.example")
 	b.refresh(s)
 	const (
-		generally = "'links', a link to it is enough, from a page within 'depth'"
+		generally = "With 'links', a link to it is enough, from a page within 'depth'"
 		otherPath = "Serve it at another path, or name it in 'urls'"
 		inInclude = "Name its path in 'include' of 'files' if it is a page."
 	)

@@ -298,7 +298,7 @@ func TestExplain(t *testing.T) {
 		"/private.html":           {`"reason":"noindex"`, `"noindex":true`, `"named_by":["files","urls"]`},
 		"/gone":                   {`"reason":"not found"`, `"named_by":["urls"]`, `"status":404`, `!"linked_at"`},
 		"/missing":                {`"reason":"not found"`, `"linked_at"`, `!"named_by"`},
-		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: it looks like an action, 'logout'", `in addition to 'files'`},
+		"/users/log-out":          {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: it looks like an action, 'logout'", `with 'files' or 'links' written beside it`},
 		"/never/delete":           {`"reason":"disallowed"`, `"rule":"delete"`},
 		"/blocked.html":           {`"reason":"blocked by robots.txt"`, `"rule":"Disallow: /blocked"`, `"named_by":["files"]`, "not fetched: robots.txt"},
 		"/secret/a.html":          {`"reason":"excluded"`, `"rule":"/secret/*"`},
@@ -309,7 +309,7 @@ func TestExplain(t *testing.T) {
 			`{"hreflang":"en-UK","url":"https://shop.example/","reason":"its hreflang is not x-default`},
 		"/short.html": {`"url":"{l}/short"`, `"listed":true`},
 		"/none.html":  {`"reason":"no source names it"`, `"remedy":"Serve it first."`, `"status":404`},
-		"/a.txt":      {`"reason":"no source names it"`, `'include' of 'files'`, `in addition to 'files'`, `"status":200`, `"read_again":[{"url":"{l}/","due_at":"`},
+		"/a.txt":      {`"reason":"no source names it"`, `'include' of 'files'`, `with 'files' or 'links' written beside it`, `"status":200`, `"read_again":[{"url":"{l}/","due_at":"`},
 	} {
 		r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+path))
 		for _, word := range want {
