@@ -194,6 +194,7 @@ func TestHasUnconfirmed(t *testing.T) {
 			}
 		})
 		s := b.site("named.example")
+		s.state.queue.Store(nil) // it may be that of a case before
 		if test.stored != "" {
 			q, err := announce.New([]byte(test.stored), announce.Config{Origin: "https://blog.invented", Targets: []announce.Target{target}})
 			if err != nil {
