@@ -212,7 +212,7 @@ func TestReloadFetchesNothing(t *testing.T) {
 				{"lastmod off", ".html</loc></url>"},
 				{"canonical ignore", "<urlset"},
 				{"", "000.html</loc><lastmod>2000-01-01"},
-				{"exclude /000/*", "\">\n<url><loc>http://localhost:{port}/001/010.html"},
+				{"exclude /000/*", "-->\n<url><loc>http://localhost:{port}/001/010.html"},
 			} {
 				s.Reload(with(test.settings))
 				var body string
