@@ -15,7 +15,6 @@ import (
 const (
 	maxPaths   = 50_000    // in each list of a queue
 	maxBytes   = 4 << 20   // of these paths
-	maxBatch   = 10_000    // URLs in a request: a bound of IndexNow
 	maxDaily   = 1_000_000 // URLs that an endpoint may be sent in 24 hours
 	maxChecks  = 100       // removed pages that are requested at a time
 	maxTries   = 5         // times that a removed page is requested while it fails
@@ -45,22 +44,29 @@ const DefaultEndpoint = "https://api.indexnow.org/indexnow"
 // Kind is a protocol by which changes are announced.
 type Kind string
 
-// The protocols.
+// The protocols. Each has a row in protocols, and a case in newJob; one that tells of a document has one in
+// updateDocuments, too.
 const (
 	IndexNow Kind = "indexnow" // changed URLs: https://www.indexnow.org/documentation
 	Ping     Kind = "ping"     // the URL of the sitemap: https://www.sitemaps.org/protocol.html#submit_ping
 	Hub      Kind = "hub"      // the URL of the feed: WebSub, with the publishing of PubSubHubbub 0.3, section 7.1
 )
 
-// intervals are the least times between two notices of one URL to a target.
-var intervals = map[Kind]time.Duration{
-	IndexNow: 10 * time.Minute,
-	Ping:     time.Hour,
-	Hub:      5 * time.Minute,
+// protocol is how targets of a Kind are told of changes.
+type protocol struct {
+	interval time.Duration // the least time between two notices of one URL to a target
+	batch    int           // most URLs of pages in a request; 0: it tells of a document, the sitemap or the feed
+	final    []int         // statuses after which nothing else is to be expected
 }
 
-// final are the statuses after which nothing else is to be expected.
-var final = map[Kind][]int{IndexNow: {400, 422}, Ping: {404, 410}, Hub: {404, 410}}
+var protocols = map[Kind]protocol{
+	IndexNow: {interval: 10 * time.Minute, batch: 10_000, final: []int{400, 422}},
+	Ping:     {interval: time.Hour, final: []int{404, 410}},
+	Hub:      {interval: 5 * time.Minute, final: []int{404, 410}},
+}
+
+// ofPages reports whether the protocol tells of pages, at most Config.Daily in a day, and not of a document.
+func (k Kind) ofPages() bool { return protocols[k].batch > 0 }
 
 // Target is an endpoint of IndexNow, the URL of a ping with {sitemap} in it, or a hub.
 type Target struct {

@@ -19,7 +19,7 @@ func (q *Queue) plan(t *target, now time.Time) plan {
 	}
 	// What was noted goes first, as nothing else may be noted meanwhile.
 	if t.noted() > 0 {
-		return plan{waits: ForResponse, due: t.Last.Add(intervals[t.Kind])}
+		return plan{waits: ForResponse, due: t.Last.Add(protocols[t.Kind].interval)}
 	}
 	if len(t.Added)+len(t.Queued) == 0 {
 		return q.planUnconfirmed(t)
@@ -38,7 +38,7 @@ func (q *Queue) plan(t *target, now time.Time) plan {
 
 // planQueued is the plan of a target for which something is queued, apart from its own pace.
 func (q *Queue) planQueued(t *target, now time.Time) plan {
-	if t.Kind == IndexNow && q.state.Hold.After(now) {
+	if t.Kind.ofPages() && q.state.Hold.After(now) {
 		return plan{waits: ForConfirmation, due: q.state.Hold}
 	}
 	held := q.held(t)
@@ -49,13 +49,13 @@ func (q *Queue) planQueued(t *target, now time.Time) plan {
 	if len(p.added)+len(p.others) == 0 {
 		return held.next
 	}
-	if t.Kind != IndexNow {
+	if !t.Kind.ofPages() {
 		return p
 	}
 	// What was sent a short time ago is kept, so that no URL is sent again too soon: there is room for so many.
-	room := min(maxBatch, maxPaths-t.Recent.len())
+	room := min(protocols[t.Kind].batch, maxPaths-t.Recent.len())
 	if room <= 0 {
-		return plan{waits: ForInterval, due: t.Recent[0].At.Add(intervals[t.Kind])}
+		return plan{waits: ForInterval, due: t.Recent[0].At.Add(protocols[t.Kind].interval)}
 	}
 	daily := cmp.Or(q.config.Daily, usualDaily)
 	left := t.Spent.left(daily)
@@ -72,7 +72,7 @@ func (q *Queue) planQueued(t *target, now time.Time) plan {
 // planUnconfirmed is the plan of a target for which nothing is queued.
 func (q *Queue) planUnconfirmed(t *target) plan {
 	s := &q.state
-	if t.Kind != IndexNow {
+	if !t.Kind.ofPages() {
 		return plan{}
 	}
 	if len(s.Fresh)+len(s.Older) > 0 {
@@ -95,7 +95,7 @@ func (q *Queue) held(t *target) *held {
 	h := &held{until: make(map[uint64]plan)}
 	for _, b := range t.Recent {
 		for _, page := range b.Pages {
-			h.until[page] = plan{waits: ForInterval, due: b.At.Add(intervals[t.Kind])}
+			h.until[page] = plan{waits: ForInterval, due: b.At.Add(protocols[t.Kind].interval)}
 		}
 	}
 	for _, r := range q.state.Removed {

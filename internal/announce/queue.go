@@ -122,7 +122,7 @@ func (q *Queue) Status(now time.Time) (all []Status) {
 	for _, t := range q.state.Targets {
 		s := t.Status
 		s.Waiting = len(t.Added) + len(t.Queued) + t.noted()
-		if t.Kind == IndexNow {
+		if t.Kind.ofPages() {
 			unchecked, _ := q.state.unchecked()
 			s.Unconfirmed = len(q.state.Fresh) + len(q.state.Older) + unchecked
 		}
@@ -165,7 +165,7 @@ func (t *target) correct(now time.Time) {
 	pause := min(max(t.Next.Sub(t.Last), 0), longest)
 	t.Last = earlier(t.Last, now)
 	t.Next = t.Last.Add(pause)
-	t.Recent = t.Recent.since(now.Add(-intervals[t.Kind]), now)
+	t.Recent = t.Recent.since(now.Add(-protocols[t.Kind].interval), now)
 	t.Spent = t.Spent.until(now)
 }
 

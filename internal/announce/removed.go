@@ -126,7 +126,7 @@ func (q *Queue) checked(gone, stays, unknown list) {
 	}
 	gone = s.back(gone) // without those that were listed again meanwhile
 	for _, t := range s.Targets {
-		if t.Kind == IndexNow {
+		if t.Kind.ofPages() {
 			t.remove(stays)
 			t.Dropped += t.add(nil, gone)
 		}

@@ -389,7 +389,7 @@ func FuzzReply(f *testing.F) {
 			}()
 			return ours, nil
 		}
-		o := c.Send(t.Context(), &Job{Method: "GET", URL: "http://example.com/"}, site)
+		o := c.Send(t.Context(), &Job{Method: "GET", URL: "http://example.com/", target: new(target)}, site)
 		if (o.Status/100 == 2) != (o.Reason == "") || len(o.Reason) > 4000 || o.RetryAfter < 0 || o.RetryAfter > 24*time.Hour || strings.ContainsFunc(o.Reason, unicode.IsControl) {
 			t.Errorf("%+v", o)
 		}

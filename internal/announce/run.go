@@ -98,7 +98,7 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 		t.Failures = 0
 		t.Forbidden = 0
 		t.received(now)
-	case slices.Contains(final[t.Kind], o.Status):
+	case slices.Contains(protocols[t.Kind].final, o.Status):
 		t.Refused += job.URLs
 		t.Stopped = true
 		t.forget()

@@ -27,7 +27,7 @@ type Job struct {
 	URLs   int // announced
 	target *target
 
-	key, keyLocation, origin string // of IndexNow; "": it is another protocol
+	key, keyLocation, origin string // of IndexNow
 }
 
 // newJob returns the job for a target's noted paths.
@@ -104,7 +104,7 @@ type Fetch func(ctx context.Context, path string) (status int, body []byte, err 
 
 // Send sends a job, for which it takes 30 seconds at most, if the key file is as it must be, and once it has its turn.
 func (c *Client) Send(ctx context.Context, job *Job, fetch Fetch) Outcome {
-	if job.key != "" {
+	if job.target.Kind == IndexNow {
 		if err := job.checkKeyFile(ctx, fetch); err != nil {
 			return Outcome{Reason: "nothing was sent: key file " + job.keyLocation + ": " + err.Error()}
 		}
@@ -192,8 +192,7 @@ func (j *Job) remedy(status int) string {
 		return "correct or remove the URL"
 	}
 	const later = "it is tried again"
-	isIndexNow := j.key != ""
-	if !isIndexNow {
+	if j.target.Kind != IndexNow {
 		return later
 	}
 	switch status {

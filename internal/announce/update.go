@@ -59,10 +59,10 @@ func (q *Queue) updateDocuments(u *Update) {
 	}
 }
 
-// updatePages queues changed pages for the endpoints of IndexNow.
+// updatePages queues changed pages for the targets that are told of pages.
 func (q *Queue) updatePages(u *Update) {
 	s := &q.state
-	if !slices.ContainsFunc(s.Targets, func(t *target) bool { return t.Kind == IndexNow }) {
+	if !slices.ContainsFunc(s.Targets, func(t *target) bool { return t.Kind.ofPages() }) {
 		s.Fresh = nil
 		s.Older = nil
 		s.News = nil
@@ -104,7 +104,7 @@ func (q *Queue) updatePages(u *Update) {
 		s.Older = nil
 	}
 	for _, t := range s.Targets {
-		if t.Kind == IndexNow {
+		if t.Kind.ofPages() {
 			t.remove(leftOut) // by settings or other pages: their URLs respond as before
 			t.Dropped += dropped + t.add(confirmed, changed)
 		}

@@ -3,7 +3,11 @@ package announce
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -333,6 +337,45 @@ func TestKey(t *testing.T) {
 	}
 	if again != made || other == made || configured != set.Key || !IsKey(healed) {
 		t.Errorf("after a restart %q; another site has %q; configured %q; damaged %q", again, other, configured, healed)
+	}
+}
+
+// TestProtocols: every Kind has a row in the table, and newJob knows it.
+func TestProtocols(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "announce.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, isValue := n.(*ast.ValueSpec)
+		if !isValue {
+			return true
+		}
+		if of, isNamed := spec.Type.(*ast.Ident); !isNamed || of.Name != "Kind" {
+			return true
+		}
+		for _, value := range spec.Values {
+			name, err := strconv.Unquote(value.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count++
+			kind := Kind(name)
+			if p := protocols[kind]; p.interval <= 0 || len(p.final) == 0 {
+				t.Errorf("%s: %+v", kind, p)
+			}
+			of := &target{Status: Status{Target: Target{Kind: kind, URL: "https://a.example/?{sitemap}"}}}
+			job := newQueue(t, indexNowOnly).newJob(of)
+			isFilled := job.Body != nil || job.URL != of.URL
+			if !isFilled {
+				t.Errorf("%s: the request says nothing", kind)
+			}
+		}
+		return true
+	})
+	if count == 0 || count != len(protocols) {
+		t.Errorf("%d kinds, %d rows", count, len(protocols))
 	}
 }
 
