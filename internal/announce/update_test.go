@@ -308,18 +308,27 @@ func TestTargets(t *testing.T) {
 	private.Origin, fewer.Targets = "http://localhost:8080", all.Targets[2:]
 	q := newQueue(t, all)
 	q.Update(changed("/a"))
-	for want, config := range map[string]Config{"indexnow:1 indexnow:1 ping:1 hub:1 ": all, "ping:1 hub:1 ": private, "indexnow:1 ping:1 hub:1 ": fewer} {
-		got, q := "", restart(t, q.Encode(), config)
+	for name, test := range map[string]struct {
+		config  Config
+		want    string
+		ofPages bool // a target is told of pages, so that added and removed ones are kept
+	}{
+		"all":            {all, "indexnow:1 indexnow:1 ping:1 hub:1 ", true},
+		"host is local":  {private, "ping:1 hub:1 ", false},
+		"fewer than all": {fewer, "indexnow:1 ping:1 hub:1 ", true},
+	} {
+		got, q := "", restart(t, q.Encode(), test.config)
 		for _, s := range q.Status(epoch) {
 			got += fmt.Sprintf("%s:%d ", s.Kind, s.Waiting)
 		}
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 		u := changed("/a")
 		u.Changes.Added, u.Changes.Removed = dated(1, "/b"), gone("/c")
-		if q.Update(u); bytes.Contains(q.Encode(), []byte(`"/b"`)) != (len(want) > 15) {
-			t.Errorf("%sare kept: %s", want, q.Encode())
+		q.Update(u)
+		if isKept := bytes.Contains(q.Encode(), []byte(`"/b"`)); isKept != test.ofPages {
+			t.Errorf("%s: pages are kept: %t: %s", name, isKept, q.Encode())
 		}
 	}
 }
