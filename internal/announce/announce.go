@@ -129,9 +129,12 @@ func (t Target) Check() error {
 		return err
 	}
 	rest := strings.ReplaceAll(t.URL, "{sitemap}", "")
-	if (rest != t.URL) != (t.Kind == Ping) {
-		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces, " +
-			"and others must not")
+	hasSitemap := rest != t.URL
+	if t.Kind == Ping && !hasSitemap {
+		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces")
+	}
+	if t.Kind != Ping && hasSitemap {
+		return errors.New("{sitemap} is replaced in the URL of a ping only: remove it")
 	}
 	if strings.Contains(rest, "{") {
 		return errors.New("other placeholders are not replaced")

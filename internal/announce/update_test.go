@@ -408,4 +408,13 @@ func TestChecks(t *testing.T) {
 		check(Target{Hub, target + "?u={sitemap}"}, false)
 		check(Target{Ping, target + "?u={sitemap}&v={other}"}, false)
 	}
+	for target, want := range map[Target]string{
+		{Ping, DefaultEndpoint}:                    "the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces",
+		{Hub, DefaultEndpoint + "?{sitemap}"}:      "{sitemap} is replaced in the URL of a ping only: remove it",
+		{IndexNow, DefaultEndpoint + "?{sitemap}"}: "{sitemap} is replaced in the URL of a ping only: remove it",
+	} {
+		if err := target.Check(); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", target, err, want)
+		}
+	}
 }
