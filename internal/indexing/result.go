@@ -108,7 +108,7 @@ func (r *Result) addChange(rec *store.Record, status Status, selected store.Sele
 	}
 	if !selected.Listed {
 		if was.Listed {
-			c.Gone = isGone(status)
+			c.Gone = status.isGone()
 			r.Changes.Removed.add(c, maxChanges)
 		}
 		return
@@ -193,13 +193,4 @@ func seenAt(rec *store.Record) int64 {
 		return rec.Before
 	}
 	return rec.Fetched
-}
-
-// isGone reports whether a page that was listed has such a status by its own response, or as nothing names it.
-func isGone(status Status) bool {
-	switch status {
-	case NotFound, Refused, Redirect, Refresh, NoIndexTag, NoIndex, Absent:
-		return true
-	}
-	return false
 }

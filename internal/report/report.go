@@ -256,10 +256,9 @@ func (r *Refresh) Cause() []zap.Field {
 	for _, of := range r.Selected.LeftOut {
 		total += of.Count
 	}
-	// Disallowed paths are none of these: links to carts and logins are most of the links of a shop, and nothing to mend.
-	for _, status := range []indexing.Status{indexing.NoIndexTag, indexing.NoIndex, indexing.CanonicalForeign} {
+	for status := range indexing.StatusCount {
 		of := r.Selected.LeftOut[status]
-		if 2*of.Count <= total {
+		if !status.IsSuspicious() || 2*of.Count <= total {
 			continue
 		}
 		remedy := status.Remedy()
