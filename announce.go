@@ -260,7 +260,8 @@ func (s *site) fetchSlowly(ctx context.Context, path string) (*crawl.Response, e
 }
 
 // isGone requests a page that was listed, and reports whether it is gone: it returns an error, leads elsewhere or asks not to
-// be indexed. An error means that the response does not tell.
+// be indexed, as in the statuses by which the select stage takes a page for gone: see the table of indexing.Status. An error
+// means that the response does not tell.
 func (s *site) isGone(ctx context.Context, path string) (bool, error) {
 	res, err := s.fetchSlowly(ctx, path)
 	if err != nil {
@@ -277,7 +278,7 @@ func (s *site) isGone(ctx context.Context, path string) (bool, error) {
 	if htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
 		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, at)
 	}
-	return meta.NoIndex || meta.NoIndexTag || meta.Refresh != "", nil
+	return meta.LeavesOut(), nil
 }
 
 // announcedStatus is what there is to show of what the site announces.

@@ -42,7 +42,7 @@ type Page struct {
 type Meta struct {
 	Document   bool // the body has a doctype, <html>, <head>, <body> or <title>; otherwise it is a fragment
 	NoIndex    bool // the page asks search engines not to index it
-	NoIndexTag bool // in an X-Robots-Tag header
+	NoIndexTag bool // NoIndex, in an X-Robots-Tag header
 	Unreadable bool // the body has a Content-Encoding, though none is asked for; it was not read
 
 	// Canonical and Refresh are the absolute URLs of the page's canonical and of its refresh; "": none, or the page
@@ -86,6 +86,10 @@ type Meta struct {
 	PublishedDay   bool
 	Headline, Lang string
 }
+
+// LeavesOut reports whether the page leaves itself out of an index, whatever other pages say: it asks for that, or leads
+// elsewhere. A canonical does not: it says only which of several URLs is to be listed.
+func (m *Meta) LeavesOut() bool { return m.NoIndex || m.Refresh != "" }
 
 // Header returns the metadata that the header of a response declares: all there is of one whose body is not HTML.
 func Header(pg Page) Meta {

@@ -115,6 +115,30 @@ func TestRobotsTag(t *testing.T) {
 	}
 }
 
+// TestLeavesOut: what a page says about itself, in its body or in a header.
+func TestLeavesOut(t *testing.T) {
+	for name, test := range map[string]struct {
+		body   string
+		header []string
+		want   bool
+	}{
+		"a page":               {body: "<title>a</title>"},
+		"noindex":              {body: "<meta name=robots content=noindex>", want: true},
+		"noindex in a header":  {header: []string{"X-Robots-Tag", "noindex"}, want: true},
+		"nofollow":             {body: "<meta name=robots content=nofollow>"},
+		"refresh":              {body: `<meta http-equiv=refresh content="0; url=/other">`, want: true},
+		"refresh in a header":  {header: []string{"Refresh", "0; url=/other"}, want: true},
+		"refresh of itself":    {header: []string{"Refresh", "5"}},
+		"canonical":            {body: "<link rel=canonical href=/other>"},
+		"unreadable and empty": {header: []string{"Content-Encoding", "br"}},
+	} {
+		meta := readWith(test.body, test.header...)
+		if got := meta.LeavesOut(); got != test.want {
+			t.Errorf("%s: got %t: %+v", name, got, meta)
+		}
+	}
+}
+
 func TestCanonical(t *testing.T) {
 	const other = "https://other.example"
 	for _, test := range []struct{ body, want string }{
