@@ -98,6 +98,10 @@ func Header(pg Page) Meta {
 	return p.finish()
 }
 
+// Headers are the fields of a response's header that are read: a page whose body and whose Headers are as before has the
+// same metadata, but for what time changes.
+var Headers = []string{"Content-Encoding", "Content-Language", "Content-Type", "Link", "Refresh", "X-Robots-Tag"}
+
 // IsHTML reports whether a Content-Type is HTML's or XHTML's.
 func IsHTML(contentType string) bool {
 	t := mediaType(contentType)

@@ -2,8 +2,12 @@ package htmlmeta
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -470,6 +474,31 @@ func TestDocument(t *testing.T) {
 		if got := read(test.body); got.Document != test.document || got.Text != hashOf(test.text) {
 			t.Errorf("%s: got %t, %x", test.body, got.Document, got.Text)
 		}
+	}
+}
+
+// TestHeaders: the list names all fields that the code of the package reads.
+func TestHeaders(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := regexp.MustCompile(`\.(?:Get|Values)\(([^)]*)\)`)
+	read := make(map[string]bool)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range reads.FindAllStringSubmatch(string(source), -1) {
+			read[strings.Trim(m[1], `"`)] = true
+		}
+	}
+	if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, Headers) {
+		t.Errorf("the code reads %q, and the list has %q", got, Headers)
 	}
 }
 
