@@ -54,12 +54,12 @@ func (r *Run) isFront(rec *store.Record) bool {
 // isIn reports whether the page is in a range of paths: from first up to end.
 func (f *frontPage) isIn(first, end string) bool { return first <= f.path && f.path < end }
 
-// isNews reports whether the front page has another response than the last one.
-func (r *Run) isNews() bool { return r.front.resp != nil && r.front.hash != r.c.frontHash }
+// frontDiffers reports whether the front page has another response than the last one.
+func (r *Run) frontDiffers() bool { return r.front.resp != nil && r.front.hash != r.c.frontHash }
 
 // addFront adds the front page to the queue, for which no request is needed, if its response says something.
 func (q *queue) addFront(r *Run, rec *store.Record, now int64) {
-	if !r.isNews() && r.due(rec, now) > now {
+	if !r.frontDiffers() && r.due(rec, now) > now {
 		return
 	}
 	q.front = append(q.front, &job{rec: *rec, class: byRate, front: r.front.resp})

@@ -288,8 +288,8 @@ func TestNoFrontRecord(t *testing.T) {
 		}
 		p := plain
 		p.Front, _ = s.Fetch(t.Context(), Request{Path: "/"})
-		if run = c.Start(nil, p); run.isNews() {
-			t.Error("the same response is news again")
+		if run = c.Start(nil, p); run.frontDiffers() {
+			t.Error("the same response differs again")
 		}
 	})
 }

@@ -82,7 +82,7 @@ const (
 // roundChunk is round for one chunk.
 func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, news news, upstream *queue) error {
 	chunk := r.gen.Chunks()[i]
-	isFront := r.isNews() && r.front.isIn(chunk.First, r.endOf(i))
+	isFront := r.frontDiffers() && r.front.isIn(chunk.First, r.endOf(i))
 	canFetch := r.canFetch(wait, chunk.Due, isFront)
 	if news.isEmpty() && !canFetch {
 		w.Keep(i) // it is not even decoded
