@@ -25,7 +25,7 @@ func (r *Options) ownStatus(rec *store.Record) Status {
 	case rec.Fetched == 0:
 		return Pending
 	case rec.Status != 200:
-		return ofResponse(rec.Status)
+		return ofHTTPStatus(rec.Status)
 	}
 	return r.ofContent(rec)
 }
@@ -46,8 +46,8 @@ func (r *Options) isTooDeep(rec *store.Record) bool {
 	return !isFetched
 }
 
-// ofResponse is the status of a page whose response was not 200.
-func ofResponse(status uint16) Status {
+// ofHTTPStatus is the status of a page whose response was not 200.
+func ofHTTPStatus(status uint16) Status {
 	switch {
 	case status == 404, status == 410:
 		return NotFound
