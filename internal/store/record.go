@@ -12,7 +12,8 @@ import (
 )
 
 // Record is what is known of one page. Times are Unix seconds; 0 means never, or not known. A record is written
-// by the crawl, save for the fields under Selected. Numbers of fields are on disk: new fields get new ones.
+// by the crawl, save for the fields under Selected. Numbers of fields are on disk: new fields get new ones. The next
+// number is 50.
 type Record struct {
 	// Path is the page's path with its query, as in [page.Page].
 	Path  string `cbor:"1,keyasint,omitempty"`
@@ -256,7 +257,7 @@ type Selected struct {
 	Dated   int64
 }
 
-// Flags of a [Record]. They are kept on disk: only ever add to them.
+// Flags of a [Record]. They are kept on disk: never change what a bit means.
 type Flags uint32
 
 // The flags.
@@ -276,7 +277,7 @@ const (
 	DeclaredDay                     // only the day of Declared is known
 	DeclaredMoves                   // Declared moved while the text stayed
 	Disallowed                      // never fetched, because of `crawl disallow` or because it is out of scope
-	Blocked                         // never fetched, because of robots.txt
+	Blocked                         // never fetched, because of robots.txt; the last of 16: what comes next is a field of its own
 
 	Sources Flags = 0xffff << 16 // [page.Page.Sources]
 )
