@@ -232,14 +232,6 @@ func TestShadowed(t *testing.T) {
 	s.engine.wants("indexnow /a.html")
 }
 
-// read returns a page of the site.
-func (s *server) read(name string) string {
-	s.T.Helper()
-	text, err := os.ReadFile(filepath.Join(s.Dir, "site", name))
-	harness.Must(s.T, err)
-	return string(text)
-}
-
 // TestKilled: the process is killed after the engine has received a batch, and before it has the response. The batch is sent once
 // more, ten minutes later.
 func TestKilled(t *testing.T) {

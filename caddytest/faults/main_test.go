@@ -21,11 +21,6 @@ func prepare(t *testing.T, files map[string]string) *server {
 	return &server{harness.Prepare(t, files)}
 }
 
-func start(t *testing.T, caddyfile string, files map[string]string) *server {
-	t.Helper()
-	return &server{harness.Start(t, caddyfile, files)}
-}
-
 // promptly runs a function, such as a refresh, reload or Stop, that is to end before a request does that hangs: that takes
 // ten seconds. By design, waiting for the storage or for what Stop cancels may add up to three.
 func promptly(t *testing.T, what string, run func()) {
