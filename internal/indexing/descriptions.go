@@ -21,6 +21,9 @@ const (
 //
 // A description that is dropped returns with the next full fetch of its page.
 func trimDescriptions(records []store.Record, site int) bool {
+	if len(records) == 0 {
+		return false // nor may the site have any
+	}
 	budget := len(records)*descriptionsOfPage + len(records)*descriptionsOfSite/site
 	total := 0
 	var latest []*store.Record

@@ -70,6 +70,15 @@ func TestTrimDescriptions(t *testing.T) {
 	}
 }
 
+// TestDescriptionsOfEmptySite: a chunk may have no records, and so may a site.
+func TestDescriptionsOfEmptySite(t *testing.T) {
+	o := rules()
+	o.Descriptions = true
+	if pages, _ := run(t, generation(t, 1000, nil), o); len(pages) != 0 {
+		t.Errorf("got %v", pages)
+	}
+}
+
 // TestDescriptionsAreTrimmed: pages that are yielded have all descriptions that are known, and the generation after the crawl is
 // complete those for which there is room.
 func TestDescriptionsAreTrimmed(t *testing.T) {

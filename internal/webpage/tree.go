@@ -110,8 +110,8 @@ func (r row) sizeAfter(folder string) int {
 // tree distributes pages to documents by their folders. A folder that fits into the document of its parent is shown
 // there, below a heading. Once all that is in a folder does not fit into one document, the folder is divided: large
 // ones in it have documents of their own, others share documents, and small ones stay. What does not fit after that,
-// which is the folder's own pages or the list of the folders in it, is cut into parts, which its document lists. As in
-// package shard, a cut depends only on the rows around it.
+// which is the folder's own pages or the list of the folders in it, is cut into parts, which its document lists. As with
+// shards, a cut depends only on the rows around it.
 //
 // Folders share documents because each document has a style and a script of 2 kB, compressed: if a million pages in
 // 5,000 folders had as many documents, that would be a third of them. Where there are very many folders, large ones
