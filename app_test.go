@@ -55,6 +55,8 @@ func (b *bench) junk(i int) *site {
 
 // has reports whether there is a site of a host.
 func (b *bench) has(host string) bool {
+	b.app.mu.Lock()
+	defer b.app.mu.Unlock()
 	return b.app.sites[siteID{b.handler, address{scheme: "http", host: host}}] != nil
 }
 

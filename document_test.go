@@ -259,6 +259,7 @@ func TestFresh(t *testing.T) {
 			t.Errorf("%s before it is due: got %s, want %s", left, got, want)
 		}
 	}
+	s.schedule.At(b.clock.Add(time.Hour))
 	s.resting.Store(true)
 	if got := s.fresh(); got != time.Minute {
 		t.Errorf("at rest: got %s, want the interval", got)
