@@ -15,7 +15,7 @@ import (
 
 // Format is that of stored values: it is a part of the names in [MemberOptions], so that processes with another one
 // share nothing.
-const Format = 2
+const Format = 3
 
 const (
 	valueKey = "manifest.json" // of a node with a single value

@@ -150,10 +150,21 @@ func (b *builder) push(p page.Page) error {
 		b.Listed(p.Path, section)
 	}
 	b.web.Add(p, section)
+	p = b.entry(p)
 	if section == "" {
 		return b.rest.add(p)
 	}
 	return b.cutter(section).add(p)
+}
+
+// entry returns the page without what its entry in an XML document does not have, such as its title: the pages of a shard
+// are held until it is complete, and titles would take twice as much memory as they do.
+func (b *builder) entry(p page.Page) page.Page {
+	hasExtensions := b.Extended && !p.Extensions.Empty()
+	if !hasExtensions {
+		p.Extensions = nil
+	}
+	return p
 }
 
 // sectionOf returns the section that a path is in; "": in none.

@@ -473,6 +473,31 @@ func withNews(pages []page.Page) []page.Page {
 	return pages
 }
 
+// TestHeldPages: of a title and the rest that only documents beside the XML have, a shard that is not complete holds nothing.
+func TestHeldPages(t *testing.T) {
+	beside := &page.Extensions{Title: "title", Description: "text", Linkers: 3, Headline: "headline"}
+	both := &page.Extensions{Title: "title", Images: []string{"https://example.com/a.png"}}
+	for _, test := range []struct {
+		extended bool
+		of, want *page.Extensions
+	}{
+		{false, beside, nil},
+		{false, both, nil},
+		{true, beside, nil},
+		{true, both, both},
+		{true, nil, nil},
+	} {
+		b := &builder{Options: Options{Extended: test.extended}, web: webpage.New(webpage.Options{}, nil)}
+		b.rest = b.newCutter("", 0)
+		if err := b.push(page.Page{Path: "/a", Extensions: test.of}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.rest.pages[0].Extensions; got != test.want {
+			t.Errorf("extended %t, %+v: got %+v, want %+v", test.extended, test.of, got, test.want)
+		}
+	}
+}
+
 func newsOptions(now time.Time) Options {
 	beside := webpage.Options{News: &webpage.NewsOptions{Publication: "The Example Times", Now: now}}
 	return Options{Options: beside, Now: now, ShardURLs: 100}

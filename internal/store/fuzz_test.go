@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"path"
 	"reflect"
 	"runtime"
@@ -18,6 +19,8 @@ func FuzzDecodeChunk(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
+		raw = binary.BigEndian.AppendUint32(append(raw, 0x5a), uint32(len(records)*hashesSize))
+		raw = append(raw, make([]byte, len(records)*hashesSize)...)
 		f.Add(raw, len(records), false)
 		f.Add(pack(raw), len(records), true)
 	}
@@ -51,7 +54,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	line, _, _ := bytes.Cut(encoded, []byte{'\n'})
 	f.Add(line)
-	f.Add([]byte(`{"version":1,"chunks":[{"first":""},{"first":"/a","count":1,"object":{"name":"store/00"}}],"documents":[{"name":"b"}]}`))
+	f.Add([]byte(`{"version":2,"chunks":[{"first":""},{"first":"/a","count":1,"object":{"name":"store/00"}}],"documents":[{"name":"b"}]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		m, err := decodeManifest(seal(line))
 		if err != nil {

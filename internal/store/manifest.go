@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-const version = 1
+const version = 2
 
 // manifest describes a generation. It is stored as a line of JSON and, on the next line, its hash.
 type manifest struct {

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/fxamacker/cbor/v2"
@@ -22,7 +23,7 @@ type Record struct {
 	// What sources said when they last named the page, as in [page.Page]. ModTime is the time of the file where there
 	// is a Version, else the date of a list. For the date of a list beside a file, see ListDate.
 	ModTime    int64           `cbor:"3,keyasint,omitempty"`
-	Version    uint32          `cbor:"4,keyasint,omitempty"`
+	Version    uint32          `cbor:"-"` // see hashesSize
 	ChangeFreq page.ChangeFreq `cbor:"5,keyasint,omitempty"`
 	Priority   page.Priority   `cbor:"6,keyasint,omitempty"`
 
@@ -45,7 +46,7 @@ type Record struct {
 	// Status is the HTTP status of the response; 0 with Fetched: there was none. Text is a hash of the visible
 	// text; 0: there is none, or it was not read.
 	Status uint16 `cbor:"14,keyasint,omitempty"`
-	Text   uint64 `cbor:"15,keyasint,omitempty"`
+	Text   uint64 `cbor:"-"` // see hashesSize
 
 	// Canonical is the page that this one names as its canonical, and Target the one to which it redirects or
 	// refreshes: a path on the site, or else an absolute URL. "": none, or the page itself.
@@ -113,7 +114,7 @@ type Record struct {
 	// Blocks is the sum of the hashes of the blocks of text that count for the page's date: see [htmlmeta.Meta]; 0: it
 	// is not known. Difference is how it differs from the sum by which the page was last dated, or is still to be dated
 	// since. Whoever has other blocks count gives both other numbers: else all pages would have changed.
-	Blocks     uint64 `cbor:"44,keyasint,omitempty"`
+	Blocks     uint64 `cbor:"-"` // see hashesSize
 	Difference uint64 `cbor:"45,keyasint,omitempty"`
 
 	// Settled is Blocks, or else Text, before it was in doubt, or noise: if it comes back, nothing has changed.
@@ -134,7 +135,7 @@ type Record struct {
 
 	// Linkers are the pages that link to this one. They are counted only if a document shows the most linked pages
 	// first.
-	Linkers Linkers `cbor:"49,keyasint,omitempty"`
+	Linkers Linkers `cbor:"-"` // see hashesSize
 }
 
 // Steadiness says how far Text and Declared are believed: what differs each time that a page is fetched is noise.
@@ -312,10 +313,35 @@ var (
 	)
 )
 
-// encodeChunk returns a chunk: zstd-compressed CBOR, an array of n records, which are encoded already.
-func encodeChunk(n int, records []byte) []byte {
-	// The head of an array with a length of 16 bits (RFC 8949, section 3.1): so no other copy of the records is needed.
+// hashesSize is how many bytes a record has behind the records of its chunk: Version, Text, Blocks and Linkers, which have
+// nothing in common with those of the record before. Amid the other fields, which mostly repeat, they would leave only short
+// runs to compress: behind all records, they save 10 of 49 bytes a page of a million small files.
+const hashesSize = 4 + 8 + 8 + 8
+
+// appendHashes appends the hashes of a record.
+func appendHashes(data []byte, r *Record) []byte {
+	data = binary.BigEndian.AppendUint32(data, r.Version)
+	data = binary.BigEndian.AppendUint64(data, r.Text)
+	data = binary.BigEndian.AppendUint64(data, r.Blocks)
+	return binary.BigEndian.AppendUint64(data, uint64(r.Linkers))
+}
+
+// setHashes undoes appendHashes.
+func (r *Record) setHashes(data []byte) {
+	r.Version = binary.BigEndian.Uint32(data)
+	r.Text = binary.BigEndian.Uint64(data[4:])
+	r.Blocks = binary.BigEndian.Uint64(data[12:])
+	r.Linkers = Linkers(binary.BigEndian.Uint64(data[20:]))
+}
+
+// encodeChunk returns a chunk: zstd-compressed CBOR, an array of n records, which are encoded already, and a string of bytes
+// with their hashes (a sequence of two items: RFC 8742).
+func encodeChunk(n int, records, hashes []byte) []byte {
+	// The heads of an array with a length of 16 bits, and of a string with one of 32 (RFC 8949, section 3.1): so no other copy
+	// of the records is needed.
 	raw := append([]byte{0x99, byte(n >> 8), byte(n)}, records...)
+	raw = binary.BigEndian.AppendUint32(append(raw, 0x5a), uint32(len(hashes)))
+	raw = append(raw, hashes...)
 	return bytes.Clone(compressor.EncodeAll(raw, nil)) // which is of the size that is needed
 }
 
@@ -325,12 +351,23 @@ func decodeChunk(data []byte, n int) (records []Record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = decoding.Unmarshal(raw, &records)
+	rest, err := decoding.UnmarshalFirst(raw, &records)
 	if err != nil {
 		return nil, err
 	}
 	if len(records) != n {
 		return nil, fmt.Errorf("%d records instead of %d", len(records), n)
+	}
+	var hashes []byte
+	err = decoding.Unmarshal(rest, &hashes)
+	if err != nil {
+		return nil, fmt.Errorf("hashes: %w", err)
+	}
+	if len(hashes) != n*hashesSize {
+		return nil, fmt.Errorf("%d bytes of hashes of %d records", len(hashes), n)
+	}
+	for i := range records {
+		records[i].setHashes(hashes[i*hashesSize:])
 	}
 	return records, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -32,12 +33,14 @@ var largeSite = sync.OnceValue(func() []Record {
 
 func encode(t testing.TB, records []Record) []byte {
 	var raw bytes.Buffer
+	var hashes []byte
 	for i := range records {
+		hashes = appendHashes(hashes, &records[i])
 		if err := encoding.MarshalToBuffer(&records[i], &raw); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return encodeChunk(len(records), raw.Bytes())
+	return encodeChunk(len(records), raw.Bytes(), hashes)
 }
 
 // TestRecordSize: a field that is not used takes no room on disk.
@@ -49,14 +52,51 @@ func TestRecordSize(t *testing.T) {
 		"none":        {func(*Record) {}, 0},
 		"title":       {func(r *Record) { r.Title = "four" }, 2 + 1 + 4},
 		"description": {func(r *Record) { r.Description = "four" }, 2 + 1 + 4},
-		"linkers":     {func(r *Record) { r.Linkers = 1 << 60 }, 2 + 9},
+		"hashes":      {func(r *Record) { r.Version, r.Text, r.Blocks, r.Linkers = 1, 2, 3, 4 }, 0}, // see hashesSize
 		"article":     {func(r *Record) { r.Article = &Article{Published: 1_790_000_000, Lang: "de"} }, 2 + 1 + 1 + 5 + 1 + 1 + 2},
 	} {
 		record := realistic(1)[0]
 		test.use(&record)
 		data, err := encoding.Marshal(record)
-		if got := len(data) - 116; err != nil || got != test.want {
+		if got := len(data) - 100; err != nil || got != test.want {
 			t.Errorf("%s: got %d more bytes, %v, want %d", name, got, err, test.want)
 		}
+	}
+}
+
+// TestHashesOfChunk: a chunk whose hashes are not those of its records is damaged.
+func TestHashesOfChunk(t *testing.T) {
+	records := realistic(3)
+	var raw []byte
+	var hashes []byte
+	for i := range records {
+		data, err := encoding.Marshal(records[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = append(raw, data...)
+		hashes = appendHashes(hashes, &records[i])
+	}
+	for name, test := range map[string]struct {
+		hashes []byte
+		isGood bool
+	}{
+		"all":     {hashes, true},
+		"none":    {nil, false},
+		"too few": {hashes[:2*hashesSize], false},
+		"cut":     {hashes[:len(hashes)-1], false},
+		"more":    {append(bytes.Clone(hashes), 0), false},
+	} {
+		got, err := decodeChunk(encodeChunk(len(records), raw, test.hashes), len(records))
+		if isGood := err == nil; isGood != test.isGood {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if test.isGood && !reflect.DeepEqual(got, records) {
+			t.Errorf("%s: got %+v, want %+v", name, got, records)
+		}
+	}
+	raw = append([]byte{0x99, 0, 3}, raw...)
+	if _, err := decodeChunk(pack(raw), len(records)); err == nil {
+		t.Error("a chunk without a string of hashes is taken")
 	}
 }

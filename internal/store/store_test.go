@@ -345,8 +345,8 @@ func TestDamage(t *testing.T) {
 		{"truncated manifest", true, func(b []byte) []byte { return b[:len(b)/2] }},
 		{"empty manifest", true, func([]byte) []byte { return []byte{} }},
 		{"flipped manifest", true, flip},
-		{"later manifest", true, reseal(`"version":1`, `"version":2`)},
-		{"foreign manifest", true, func([]byte) []byte { return []byte(`{"version":1}`) }},
+		{"later manifest", true, reseal(`"version":2`, `"version":3`)},
+		{"foreign manifest", true, func([]byte) []byte { return []byte(`{"version":2}`) }},
 		{"manifest that leads out", true, reseal(`"store/`, `"../`)},
 		{"manifest out of order", true, reseal(`"first":"/`, `"first":"","x":"/`)},
 	} {

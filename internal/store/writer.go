@@ -47,6 +47,7 @@ type Writer struct {
 	open    *Chunk
 	records []Record
 	raw     bytes.Buffer // the records as CBOR
+	hashes  []byte       // of the records: see hashesSize
 	due     func([]Record) int64
 }
 
@@ -112,6 +113,7 @@ func (w *Writer) Put(
 		w.size = max(w.size, w.put)
 		err := encoding.MarshalToBuffer(r, &w.raw)
 		w.err = cmp.Or(w.err, err)
+		w.hashes = appendHashes(w.hashes, r)
 	}
 	w.open.Digest += digest(first, "")
 }
@@ -170,7 +172,7 @@ func (w *Writer) flush() {
 	n := len(w.records)
 	if n > 0 { // an empty range has a chunk, but no object
 		w.open.Count = n
-		w.open.Object = newObject(encodeChunk(n, w.raw.Bytes()))
+		w.open.Object = newObject(encodeChunk(n, w.raw.Bytes(), w.hashes))
 	}
 	if w.due != nil {
 		w.open.Due = w.due(w.records)
@@ -181,4 +183,5 @@ func (w *Writer) flush() {
 	w.open = nil
 	w.records = w.records[:0]
 	w.raw.Reset()
+	w.hashes = w.hashes[:0]
 }
