@@ -31,22 +31,30 @@ const Patience = time.Minute
 // Main is a package's TestMain: its tests share nothing with those of other packages
 // that run at the same time, neither folders nor ports. slow is a pattern of the tests that
 // take seconds, which -short leaves out. The dates of files do not wait for the end of a deployment.
+//
+// The tests run in several processes, each slow one in its own, unless some of them are chosen, as by -run.
 func Main(m *testing.M, slow string) {
 	indexing.Patient = false
+	flag.Parse()
+	isChild := os.Getenv(childVar) != ""
+	if !isChild && isWhole() {
+		os.Exit(runParts(slow))
+	}
 	MainOfMotion(m, slow)
 }
 
 // MainOfMotion is Main of a package whose tests change files while they are served, and where dates wait, as they do for users.
+// They run in one process, and in parallel.
 func MainOfMotion(m *testing.M, slow string) {
-	if flag.Parse(); testing.Short() {
-		_ = flag.Set("test.skip", slow)
-	}
 	if file := os.Getenv(childVar); file != "" {
 		if err := runChild(file); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
+	}
+	if flag.Parse(); testing.Short() {
+		_ = flag.Set("test.skip", slow)
 	}
 	home, err := os.MkdirTemp("", "caddytest")
 	if err != nil {
