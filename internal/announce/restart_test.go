@@ -209,6 +209,37 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// TestPausedWhileStoring: what is noted is not sent by a runner that was paused meanwhile, but by the next one, at once.
+func TestPausedWhileStoring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, indexNowOnly)
+		c := NewClient("test", 1)
+		requests := 0
+		c.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
+			requests++
+			return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+		})
+		q.Update(changed("/a"))
+		isPaused := false
+		r := newRunner(c, indexNowOnly)
+		r.Paused = func() bool { return isPaused }
+		r.Save = func(context.Context) error {
+			isPaused = true
+			return nil
+		}
+		q.Run(t.Context(), r)
+		if s := q.Status(time.Now())[0]; requests != 0 || s.Sent != 0 || s.Waiting != 1 {
+			t.Errorf("paused: %d requests, %+v", requests, s)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		q.Run(ctx, newRunner(c, indexNowOnly))
+		if s := q.Status(time.Now())[0]; requests != 1 || s.Accepted != 1 || s.Waiting != 0 {
+			t.Errorf("the next one: %d requests, %+v", requests, s)
+		}
+	})
+}
+
 // TestGone: removed pages are announced that are still gone after three minutes, even after a restart. Those that fail are
 // requested for an hour.
 func TestGone(t *testing.T) {

@@ -194,6 +194,12 @@ func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
 		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
 	}
 
+	// Storing may have taken seconds, in which another process has stored a queue of its own: it sends what was noted.
+	if err == nil && r.Paused() {
+		q.End(job, Outcome{}, r.Now())
+		return 0
+	}
+
 	var o Outcome
 	if err != nil {
 		o.Reason = excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))
