@@ -87,14 +87,14 @@ type view struct {
 	Pages    int
 	IsWhole  bool  // no pages of the folder are in other documents
 	IsDated  bool  // some page has a date
-	Contents []row // folders in this one: links to their documents, or to their sections
+	Contents []row // folders in this one: links to their documents, or to their chapters
 	Folders  []row // parts of the list of these
-	Sections []section
+	Chapters []chapter
 	Index    []row // parts of the list of all documents
 }
 
-// section is a folder's rows below its heading.
-type section struct {
+// chapter is a folder's rows below its heading.
+type chapter struct {
 	Label   string
 	ID      string // what contents link to
 	Pages   int
@@ -108,8 +108,8 @@ type section struct {
 // IsIndex reports whether the document is a part of the list of all documents.
 func (v view) IsIndex() bool { return v.Part != nil && v.Part.IsIndex }
 
-// IsEmpty reports whether the contents of the document have all that is in the section.
-func (s section) IsEmpty() bool { return len(s.Folders)+len(s.Parts)+len(s.Rows) == 0 }
+// IsEmpty reports whether the contents of the document have all that is in the chapter.
+func (c chapter) IsEmpty() bool { return len(c.Folders)+len(c.Parts)+len(c.Rows) == 0 }
 
 // view is the document of a folder, or a part of it.
 func (t *tree) view(f *folder, rows []row, p *part) view {
@@ -128,8 +128,8 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 	}
 	v.Above = t.above(f, p)
 	v.addRows(rows)
-	v.Sections = sectionsOf(f.path, rows)
-	v.Contents = contentsOf(f.path, v.Sections)
+	v.Chapters = chaptersOf(f.path, rows)
+	v.Contents = contentsOf(f.path, v.Chapters)
 	return v
 }
 
@@ -157,7 +157,7 @@ func (t *tree) above(f *folder, p *part) (links []row) {
 	return links
 }
 
-// addRows counts the pages of rows, and adds those that are in no section.
+// addRows counts the pages of rows, and adds those that are in no chapter.
 func (v *view) addRows(rows []row) {
 	v.IsWhole = true
 	for _, r := range rows {
@@ -176,15 +176,15 @@ func (v *view) addRows(rows []row) {
 	}
 }
 
-// idOf is the ID of a folder's section.
+// idOf is the ID of a folder's chapter.
 func idOf(folder string) string {
 	const digits = 8 // so few that folders could share one, and then a link would lead to the other
 	hash := strconv.FormatUint(xxhash.Sum64String(folder), 36)
 	return "s" + hash[max(len(hash)-digits, 0):]
 }
 
-// sectionsOf groups rows by their folders, in the order of these; rows keep their order.
-func sectionsOf(folder string, rows []row) (sections []section) {
+// chaptersOf groups rows by their folders, in the order of these; rows keep their order.
+func chaptersOf(folder string, rows []row) (chapters []chapter) {
 	byFolder := func(a, b row) int { return strings.Compare(a.Folder, b.Folder) }
 	if !slices.IsSortedFunc(rows, byFolder) {
 		rows = slices.Clone(rows)
@@ -196,41 +196,41 @@ func sectionsOf(folder string, rows []row) (sections []section) {
 		if n < 0 {
 			n = len(rows)
 		}
-		s := sectionOf(rows[:n], ending)
-		if s.folder == folder {
-			s.Label = "Pages"
+		c := chapterOf(rows[:n], ending)
+		if c.folder == folder {
+			c.Label = "Pages"
 		}
-		sections = append(sections, s)
+		chapters = append(chapters, c)
 		rows = rows[n:]
 	}
-	return sections
+	return chapters
 }
 
-// sectionOf is the section of a folder's rows. Titles are shown without an ending.
-func sectionOf(rows []row, ending string) section {
+// chapterOf is the chapter of a folder's rows. Titles are shown without an ending.
+func chapterOf(rows []row, ending string) chapter {
 	folder := rows[0].Folder
-	s := section{
+	c := chapter{
 		Label:  pathLabel(folder),
 		ID:     idOf(folder),
 		Rows:   make([]row, 0, len(rows)),
 		folder: folder,
 	}
 	for _, r := range rows {
-		s.Pages += r.Pages
+		c.Pages += r.Pages
 		r.Label = labelOf(r)
 		switch r.Kind {
 		case toPage:
 			if short := strings.TrimSuffix(r.Title, ending); short != "" {
 				r.Title = short
 			}
-			s.Rows = append(s.Rows, r)
+			c.Rows = append(c.Rows, r)
 		case toFolder:
-			s.Folders = append(s.Folders, r)
+			c.Folders = append(c.Folders, r)
 		case toPart:
-			s.Parts = append(s.Parts, r)
+			c.Parts = append(c.Parts, r)
 		}
 	}
-	return s
+	return c
 }
 
 // labelOf is what a row shows of a path.
@@ -245,54 +245,54 @@ func labelOf(r row) string {
 }
 
 // contentsOf are the folders in that of a document, with their pages. A folder with only another one in it has no
-// contents: those are the contents of the other. Links to documents of folders move there from their section, and
-// the other sections with such links list the folders below them likewise.
+// contents: those are the contents of the other. Links to documents of folders move there from their chapter, and
+// the other chapters with such links list the folders below them likewise.
 //
 // Rows that are grouped by other than folders, such as by sections of the site, would be contents, too.
-func contentsOf(folder string, sections []section) (contents []row) {
-	contents = foldersIn(folder, sections)
-	for hasOneSection(contents) {
+func contentsOf(folder string, chapters []chapter) (contents []row) {
+	contents = foldersIn(folder, chapters)
+	for hasOneChapter(contents) {
 		folder = contents[0].Path
-		contents = foldersIn(folder, sections)
+		contents = foldersIn(folder, chapters)
 	}
-	for i := range sections {
-		s := &sections[i]
-		if s.folder == folder {
-			s.Folders = nil
-		} else if len(s.Folders) > 0 {
-			s.Folders = foldersIn(s.folder, sections[i:])
+	for i := range chapters {
+		c := &chapters[i]
+		if c.folder == folder {
+			c.Folders = nil
+		} else if len(c.Folders) > 0 {
+			c.Folders = foldersIn(c.folder, chapters[i:])
 		}
 	}
 	return contents
 }
 
-// hasOneSection reports whether contents are a single folder, which is shown in this document.
-func hasOneSection(contents []row) bool { return len(contents) == 1 && contents[0].URL[0] == '#' }
+// hasOneChapter reports whether contents are a single folder, which is shown in this document.
+func hasOneChapter(contents []row) bool { return len(contents) == 1 && contents[0].URL[0] == '#' }
 
-// foldersIn are the folders in one: links to their documents, or to their first section.
-func foldersIn(folder string, sections []section) (folders []row) {
-	for i := range sections {
-		s := &sections[i]
-		if s.folder == folder {
-			folders = append(folders, s.Folders...)
+// foldersIn are the folders in one: links to their documents, or to their first chapter.
+func foldersIn(folder string, chapters []chapter) (folders []row) {
+	for i := range chapters {
+		c := &chapters[i]
+		if c.folder == folder {
+			folders = append(folders, c.Folders...)
 			continue
 		}
-		if !strings.HasPrefix(s.folder, folder) {
+		if !strings.HasPrefix(c.folder, folder) {
 			continue
 		}
-		child := childOf(folder, s.folder)
+		child := childOf(folder, c.folder)
 		last := len(folders) - 1
-		isNew := last < 0 || folders[last].Path != child // sections are in the order of their folders
+		isNew := last < 0 || folders[last].Path != child // chapters are in the order of their folders
 		if isNew {
 			folders = append(folders, row{
 				Path:  child,
-				URL:   "#" + s.ID,
+				URL:   "#" + c.ID,
 				Label: labelBelow(folder, child),
 				Kind:  toFolder,
 			})
 			last++
 		}
-		folders[last].Pages += s.Pages
+		folders[last].Pages += c.Pages
 	}
 	slices.SortStableFunc(folders, func(a, b row) int { return strings.Compare(a.Path, b.Path) })
 	return folders

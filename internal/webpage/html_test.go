@@ -566,12 +566,12 @@ func FuzzBuilder(f *testing.F) {
 	})
 }
 
-// TestSectionsOf: each folder has one section, in the order of the folders, whatever the order of the rows.
-func TestSectionsOf(t *testing.T) {
+// TestChaptersOf: each folder has one chapter, in the order of the folders, whatever the order of the rows.
+func TestChaptersOf(t *testing.T) {
 	at := func(folder, name string) row { return row{Folder: folder, Path: folder + name, Pages: 1, Kind: toPage} }
 	rows := []row{at("/b/", "2"), at("/", "1"), at("/b/", "1"), at("/a/", "1")}
 	var got []string
-	for _, s := range sectionsOf("/", rows) {
+	for _, s := range chaptersOf("/", rows) {
 		for _, r := range s.Rows {
 			got = append(got, s.Label+" "+r.Path)
 		}

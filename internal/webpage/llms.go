@@ -19,14 +19,14 @@ const LLMsMark = sitemapxml.Mark
 const (
 	maxLinks     = 500     // pages of the document
 	maxLLMs      = 256_000 // bytes of it
-	maxInSection = 20      // pages below the heading of a folder
-	maxSections  = 50      // headings
+	maxInChapter = 20      // pages below the heading of a folder
+	maxChapters  = 50      // headings
 )
 
 // linked collects the pages to which most others link: of the whole site, and below each heading.
 type linked struct {
 	all      ranking
-	sections map[string]*ranking // by text: parsers of the format take only the last one of two headings that are alike
+	chapters map[string]*ranking // by the text of their heading: parsers of the format take only the last one of two headings that are alike
 	at       heading             // of the last page
 	in       string              // path of the folder whose pages have that heading; "": it is to be found out for each
 }
@@ -102,9 +102,9 @@ func (l *linked) followFolder(o Options, path string) heading {
 // add takes a page of a section, or of none, into account. It comes after all others in the order of paths.
 func (l *linked) add(o Options, p page.Page, of string) {
 	at := l.follow(o, p.Path, of)
-	section := l.sections[at.text]
-	if section == nil {
-		section = l.open(at)
+	chapter := l.chapters[at.text]
+	if chapter == nil {
+		chapter = l.open(at)
 	}
 	e := cmp.Or(p.Extensions, new(page.Extensions))
 	next := linkedPage{
@@ -115,8 +115,8 @@ func (l *linked) add(o Options, p page.Page, of string) {
 	}
 	// Of a large site, most pages end here: titles and descriptions are copied and cleaned for few.
 	isAmongAll := l.all.takes(&next)
-	isInSection := section.takes(&next)
-	if !isAmongAll && !isInSection {
+	isInChapter := chapter.takes(&next)
+	if !isAmongAll && !isInChapter {
 		return
 	}
 	// All may be parts of larger strings.
@@ -128,51 +128,51 @@ func (l *linked) add(o Options, p page.Page, of string) {
 	if isAmongAll {
 		l.all.add(next)
 	}
-	if isInSection {
-		section.add(next)
+	if isInChapter {
+		chapter.add(next)
 	}
 }
 
-// open begins a section. Of too many, those stay whose best pages are linked most.
+// open begins a chapter. Of too many, those stay whose best pages are linked most.
 func (l *linked) open(at heading) *ranking {
-	if l.sections == nil {
-		l.sections = make(map[string]*ranking)
+	if l.chapters == nil {
+		l.chapters = make(map[string]*ranking)
 		l.all = ranking{most: maxLinks, compare: compareLinked}
 	}
-	if len(l.sections) == 2*maxSections {
+	if len(l.chapters) == 2*maxChapters {
 		l.trim()
 	}
-	section := &ranking{heading: at, most: maxInSection, compare: compareInSection}
-	l.sections[at.text] = section
-	return section
+	chapter := &ranking{heading: at, most: maxInChapter, compare: compareInChapter}
+	l.chapters[at.text] = chapter
+	return chapter
 }
 
-// trim drops the sections that the document has no room for. It returns the others, in order.
+// trim drops the chapters that the document has no room for. It returns the others, in order.
 func (l *linked) trim() []*ranking {
-	sections := slices.Collect(maps.Values(l.sections))
-	for _, section := range sections {
-		section.trim()
+	chapters := slices.Collect(maps.Values(l.chapters))
+	for _, chapter := range chapters {
+		chapter.trim()
 	}
 	// The site's own folder always stays, and then those whose best pages are linked most.
-	slices.SortFunc(sections, func(a, b *ranking) int {
+	slices.SortFunc(chapters, func(a, b *ranking) int {
 		return cmp.Or(
 			compareBool(b.folder == "", a.folder == ""),
 			compareLinked(a.pages[0], b.pages[0]),
 		)
 	})
-	for _, section := range sections[min(len(sections), maxSections):] {
-		delete(l.sections, section.text)
+	for _, chapter := range chapters[min(len(chapters), maxChapters):] {
+		delete(l.chapters, chapter.text)
 	}
-	sections = sections[:min(len(sections), maxSections)]
-	slices.SortFunc(sections, func(a, b *ranking) int {
+	chapters = chapters[:min(len(chapters), maxChapters)]
+	slices.SortFunc(chapters, func(a, b *ranking) int {
 		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.text, b.text))
 	})
-	return sections
+	return chapters
 }
 
 // ranking collects the most linked of many pages.
 type ranking struct {
-	heading // of a section
+	heading // of a chapter
 	most    int
 	compare func(a, b linkedPage) int
 	pages   []linkedPage
@@ -207,8 +207,8 @@ func compareLinked(a, b linkedPage) int {
 	return cmp.Or(cmp.Compare(b.linkers, a.linkers), cmp.Compare(a.depth, b.depth), strings.Compare(a.path, b.path))
 }
 
-// compareInSection is compareLinked where the page of the folder itself comes first, which introduces the others.
-func compareInSection(a, b linkedPage) int {
+// compareInChapter is compareLinked where the page of the folder itself comes first, which introduces the others.
+func compareInChapter(a, b linkedPage) int {
 	return cmp.Or(compareBool(b.isOwn, a.isOwn), compareLinked(a, b))
 }
 
@@ -230,7 +230,7 @@ const optional = "Optional"
 // heading of each folder are the pages to which most others link, so that a reader who skips the optional ones still
 // knows all parts of the site; the most linked of the others are optional.
 func (b *Builder) llms() {
-	if len(b.linked.sections) == 0 {
+	if len(b.linked.chapters) == 0 {
 		return
 	}
 	head := "# " + asHeading(cmp.Or(b.front, b.host())) + "\n\n"
@@ -243,11 +243,11 @@ func (b *Builder) llms() {
 }
 
 // lists returns the lists of pages below each heading, in order, which have at most this many bytes in all. All
-// sections have their first pages before any has its second one.
+// chapters have their first pages before any has its second one.
 func (l *linked) lists(left int) (lists []string) {
-	sections := l.trim()
+	chapters := l.trim()
 	l.all.trim()
-	texts := make([]strings.Builder, len(sections)+1) // the last one is that of the optional ones
+	texts := make([]strings.Builder, len(chapters)+1) // the last one is that of the optional ones
 	shown := make(map[string]bool)                    // by path
 	linked := make(map[string]bool)                   // by URL: several pages may name one version in Markdown, which may be listed, too
 	show := func(at int, h heading, p *linkedPage) {
@@ -268,16 +268,16 @@ func (l *linked) lists(left int) (lists []string) {
 		left -= len(line)
 		texts[at].WriteString(line)
 	}
-	// By rank: each section has its first page before any has its second one, as there may not be room for all.
-	for i := range maxInSection {
-		for at, section := range sections {
-			if i < len(section.pages) {
-				show(at, section.heading, &section.pages[i])
+	// By rank: each chapter has its first page before any has its second one, as there may not be room for all.
+	for i := range maxInChapter {
+		for at, chapter := range chapters {
+			if i < len(chapter.pages) {
+				show(at, chapter.heading, &chapter.pages[i])
 			}
 		}
 	}
 	for i := range l.all.pages {
-		show(len(sections), heading{text: optional}, &l.all.pages[i])
+		show(len(chapters), heading{text: optional}, &l.all.pages[i])
 	}
 	for i := range texts {
 		lists = append(lists, texts[i].String())

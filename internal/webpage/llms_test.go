@@ -42,10 +42,10 @@ func described(path string, linkers uint8, title, description string) page.Page 
 // llmsDocument is what a reader of the format understands.
 type llmsDocument struct {
 	title, summary string
-	sections       []llmsSection
+	chapters       []llmsChapter
 }
 
-type llmsSection struct {
+type llmsChapter struct {
 	heading string
 	links   []llmsLink
 }
@@ -53,7 +53,7 @@ type llmsSection struct {
 type llmsLink struct{ title, url, description string }
 
 func (d *llmsDocument) links() (all []llmsLink) {
-	for _, s := range d.sections {
+	for _, s := range d.chapters {
 		all = append(all, s.links...)
 	}
 	return all
@@ -66,7 +66,7 @@ func parseMarkdown(body string) (d llmsDocument, err error) {
 	extensions := goldmark.WithExtensions(extension.Linkify, extension.Table, extension.Strikethrough, extension.Footnote)
 	root := goldmark.New(extensions).Parser().Parse(goldmarktext.NewReader(source))
 	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
-		last := len(d.sections) - 1
+		last := len(d.chapters) - 1
 		switch n := n.(type) {
 		case *ast.Heading:
 			said, err := plainText(n, source)
@@ -77,7 +77,7 @@ func parseMarkdown(body string) (d llmsDocument, err error) {
 			case isFirst:
 				d.title = said
 			case n.Level == 2:
-				d.sections = append(d.sections, llmsSection{heading: said})
+				d.chapters = append(d.chapters, llmsChapter{heading: said})
 			default:
 				return d, fmt.Errorf("a heading %q", said)
 			}
@@ -98,7 +98,7 @@ func parseMarkdown(body string) (d llmsDocument, err error) {
 				if err != nil {
 					return d, err
 				}
-				d.sections[last].links = append(d.sections[last].links, link)
+				d.chapters[last].links = append(d.chapters[last].links, link)
 			}
 		case *ast.HTMLBlock:
 			if got := string(n.Lines().Value(source)); strings.TrimSpace(got) != LLMsMark {
@@ -186,7 +186,7 @@ func parseSimply(body string) (d llmsDocument, err error) {
 		if i+1 < len(at) {
 			end = at[i+1][0]
 		}
-		s := llmsSection{heading: body[found[2]:found[3]]}
+		s := llmsChapter{heading: body[found[2]:found[3]]}
 		for line := range strings.SplitSeq(strings.TrimSpace(body[found[1]:end]), "\n") {
 			item := llmsItem.FindStringSubmatch(line)
 			if item == nil {
@@ -194,10 +194,10 @@ func parseSimply(body string) (d llmsDocument, err error) {
 			}
 			s.links = append(s.links, llmsLink{item[1], item[2], item[3]})
 		}
-		if slices.ContainsFunc(d.sections, func(other llmsSection) bool { return other.heading == s.heading }) {
+		if slices.ContainsFunc(d.chapters, func(other llmsChapter) bool { return other.heading == s.heading }) {
 			return d, fmt.Errorf("two headings %q, of which it takes one", s.heading)
 		}
-		d.sections = append(d.sections, s)
+		d.chapters = append(d.chapters, s)
 	}
 	return d, nil
 }
@@ -408,7 +408,7 @@ func TestLLMsOrder(t *testing.T) {
 	}
 	d := parseLLMs(t, llmsOf(t, slices.Values(pages), llmsOptions))
 	var got []string
-	for _, s := range d.sections {
+	for _, s := range d.chapters {
 		got = append(got, "#"+s.heading)
 		for _, link := range s.links {
 			got = append(got, strings.TrimPrefix(link.url, options.Base))
@@ -442,24 +442,24 @@ func TestLLMsMostLinked(t *testing.T) {
 		want := slices.Clone(pages)
 		slices.SortStableFunc(want, func(a, b page.Page) int { return cmp.Compare(b.Extensions.Linkers, a.Extensions.Linkers) })
 		d := parseLLMs(t, llmsOf(t, slices.Values(pages), llmsOptions))
-		inSection := make(map[string][]string)
+		inChapter := make(map[string][]string)
 		for _, p := range want {
 			name := "folder-" + p.Path[len("/folder-"):len("/folder-")+1]
-			if len(inSection[name]) == maxInSection {
+			if len(inChapter[name]) == maxInChapter {
 				name = optional
 			}
-			inSection[name] = append(inSection[name], options.Base+p.Path)
+			inChapter[name] = append(inChapter[name], options.Base+p.Path)
 		}
-		rest := inSection[optional]
-		inSection[optional] = rest[:min(len(rest), maxLinks-4*maxInSection)]
+		rest := inChapter[optional]
+		inChapter[optional] = rest[:min(len(rest), maxLinks-4*maxInChapter)]
 		want = want[:min(len(want), maxLinks)]
-		for i, s := range d.sections {
+		for i, s := range d.chapters {
 			var urls []string
 			for _, link := range s.links {
 				urls = append(urls, link.url)
 			}
-			if !slices.Equal(urls, inSection[s.heading]) || (s.heading == optional) != (i == 4) {
-				t.Errorf("%s: %s: got %q, want %q", test.name, s.heading, urls, inSection[s.heading])
+			if !slices.Equal(urls, inChapter[s.heading]) || (s.heading == optional) != (i == 4) {
+				t.Errorf("%s: %s: got %q, want %q", test.name, s.heading, urls, inChapter[s.heading])
 			}
 		}
 		if len(d.links()) != len(want) {
@@ -468,13 +468,13 @@ func TestLLMsMostLinked(t *testing.T) {
 	}
 }
 
-// TestLLMsSections: as many folders as there is room for have a section, however many there are, and none takes the room of
+// TestLLMsChapters: as many folders as there is room for have a chapter, however many there are, and none takes the room of
 // another. The page of a folder is the first one, and that of the site is always there.
-func TestLLMsSections(t *testing.T) {
+func TestLLMsChapters(t *testing.T) {
 	for _, test := range []struct {
 		folders, each int // pages of these
-		sections      int
-		fewest        int // pages of a section
+		chapters      int
+		fewest        int // pages of a chapter
 		links         int
 	}{
 		{1, 1000, 2, 20, 500},
@@ -504,19 +504,19 @@ func TestLLMsSections(t *testing.T) {
 			}
 		}
 		d := parseLLMs(t, llmsOf(t, pages, llmsOptions))
-		if len(d.links()) != test.links || d.sections[0].links[0].url != options.Base+"/" {
-			t.Errorf("%+v: got %d links, the first is %q", test, len(d.links()), d.sections[0].links[0])
+		if len(d.links()) != test.links || d.chapters[0].links[0].url != options.Base+"/" {
+			t.Errorf("%+v: got %d links, the first is %q", test, len(d.links()), d.chapters[0].links[0])
 		}
-		sections := d.sections
-		if last := len(sections) - 1; sections[last].heading == optional {
-			sections = sections[:last]
+		chapters := d.chapters
+		if last := len(chapters) - 1; chapters[last].heading == optional {
+			chapters = chapters[:last]
 		}
-		if len(sections) != test.sections {
-			t.Errorf("%+v: got %d sections", test, len(sections))
+		if len(chapters) != test.chapters {
+			t.Errorf("%+v: got %d chapters", test, len(chapters))
 		}
-		for _, s := range sections[1:] {
+		for _, s := range chapters[1:] {
 			isOwnFirst := strings.HasSuffix(s.links[0].url, "/")
-			if len(s.links) < test.fewest || len(s.links) > maxInSection || !isOwnFirst {
+			if len(s.links) < test.fewest || len(s.links) > maxInChapter || !isOwnFirst {
 				t.Errorf("%+v: %s has %d links, the first is %q", test, s.heading, len(s.links), s.links[0])
 			}
 			if test.folders == 3000 && (s.heading < "folder-11300" || s.heading > "folder-11700") {
@@ -537,7 +537,7 @@ func TestLLMsOfSections(t *testing.T) {
 	}
 	b.Finish()
 	var got []string
-	for _, s := range parseLLMs(t, body).sections {
+	for _, s := range parseLLMs(t, body).chapters {
 		for _, link := range s.links {
 			got = append(got, s.heading+" "+link.title)
 		}
@@ -558,11 +558,11 @@ func TestLLMsHeld(t *testing.T) {
 		}
 		l.add(llmsOptions, described(path, uint8(i*255/30_000), "", ""), "")
 		held := len(l.all.pages)
-		for _, s := range l.sections {
+		for _, s := range l.chapters {
 			held += len(s.pages)
 		}
-		if held > 2*maxLinks+2*maxSections*2*maxInSection || len(l.sections) > 2*maxSections {
-			t.Fatalf("after %d pages, %d are held, in %d sections", i, held, len(l.sections))
+		if held > 2*maxLinks+2*maxChapters*2*maxInChapter || len(l.chapters) > 2*maxChapters {
+			t.Fatalf("after %d pages, %d are held, in %d chapters", i, held, len(l.chapters))
 		}
 	}
 	if l.all.takes(&linkedPage{path: "/", linkers: 1}) || !l.all.takes(&linkedPage{path: "/", linkers: 255}) {

@@ -36,7 +36,7 @@ const (
 	markupOfPage    = len("\n<li><a href=\"\"><bdi></bdi></a> <bdi></bdi></li>")
 	markupOfDate    = len(" <time>2006-01-02</time>")
 	markupOfLink    = len("\n<li><a href=\"\"><bdi> – </bdi></a> <span>10,000,000 pages</span></li>")
-	markupOfSection = len("\n<section id=\"s12345678\">\n<h2><bdi></bdi></h2>\n<ul lang=\"\">\n</ul>\n</section>")
+	markupOfChapter = len("\n<section id=\"s12345678\">\n<h2><bdi></bdi></h2>\n<ul lang=\"\">\n</ul>\n</section>")
 
 	maxEscape = len("&#43;")         // of a character
 	maxLabel  = maxTitle * maxEscape // of a text that was cut
@@ -104,7 +104,7 @@ func (r row) sizeAfter(folder string) int {
 	if r.Folder == folder {
 		return r.size
 	}
-	return r.size + markupOfSection + markupOfLink + 2*labelSize(r.Folder) // the heading is in the contents, too
+	return r.size + markupOfChapter + markupOfLink + 2*labelSize(r.Folder) // the heading is in the contents, too
 }
 
 // tree distributes pages to documents by their folders. A folder that fits into the document of its parent is shown
