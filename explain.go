@@ -126,7 +126,7 @@ type explanations struct {
 
 // explainOn explains a path on the sites of a URL or pattern, one after the other: their pages may be those of one upstream.
 func (a *App) explainOn(ctx context.Context, pattern, raw string) (all explanations, err error) {
-	path, err := page.Canonical(raw)
+	path, err := page.Normal(raw)
 	if err != nil || !strings.HasPrefix(raw, "/") {
 		err = fmt.Errorf("'%s' is not a path such as /page, which it must be with a site", terminal.Clip(raw))
 		return all, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}

@@ -510,7 +510,7 @@ func (h *Handler) compilePath(c *option.Checker, base string) {
 	}
 	given := cmp.Or(h.Path, "/sitemap.xml")
 	var err error
-	s.path, err = page.Canonical(given)
+	s.path, err = page.Normal(given)
 	isClean := err == nil && page.IsClean(given) && !strings.Contains(given, "{")
 	c.Refuse(!isClean, "path '%s': use a clean path such as /sitemap.xml", given)
 	name := path.Base(given)

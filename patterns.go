@@ -38,7 +38,7 @@ var matchRequests = sync.Pool{New: func() any {
 	return (&http.Request{URL: new(url.URL)}).WithContext(ctx)
 }}
 
-// Match reports whether one of the patterns matches a canonical path. Its query plays no part.
+// Match reports whether one of the patterns matches a normal path. Its query plays no part.
 func (p pathPatterns) Match(path string) bool {
 	if len(p) == 0 {
 		return false

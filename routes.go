@@ -227,11 +227,11 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 		if p == "/" || strings.Contains(p, "{") {
 			return at
 		}
-		canonical, err := page.Canonical(p) // what is percent-encoded stays so
+		normal, err := page.Normal(p) // what is percent-encoded stays so
 		if err != nil {
-			canonical = page.Escape(p)
+			normal = page.Escape(p)
 		}
-		at.prefix += canonical
+		at.prefix += normal
 	case *caddyhttp.VarsMiddleware:
 		if root, ok := (*h)["root"].(string); ok {
 			at.root = root

@@ -67,7 +67,7 @@ func compileSections(c *option.Checker, given []Section) sections {
 	return all
 }
 
-// of returns the name of the section that a page is in, by its canonical path; "": it is in none.
+// of returns the name of the section that a page is in, by its normal path; "": it is in none.
 func (all sections) of(path string) string {
 	if len(all) == 0 {
 		return ""
@@ -119,7 +119,7 @@ func (s *Section) isElsewhere(compared string) bool {
 	return !slices.ContainsFunc(s.begins, func(beginning string) bool { return strings.HasPrefix(compared, beginning) })
 }
 
-// comparedPath returns a canonical path as the matcher compares patterns without escapes with it: decoded, in lower case and
+// comparedPath returns a normal path as the matcher compares patterns without escapes with it: decoded, in lower case and
 // without a query. "": it is one of the few that the matcher changes further.
 func comparedPath(path string) string {
 	path, _, _ = strings.Cut(path, "?")

@@ -116,7 +116,7 @@ func (p *Page) candidate(now int64) (c page.Page, malformed string) {
 	var err error
 	c.Path = p.Path
 	if !page.IsNormal(p.Path) {
-		c.Path, err = page.Canonical(p.Path)
+		c.Path, err = page.Normal(p.Path)
 	}
 	if err != nil {
 		return c, "path"

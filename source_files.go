@@ -86,7 +86,7 @@ func (s *SourceFiles) check() error {
 		c.Note(files.CheckRoot(s.Root))
 	}
 	c.Choose("clean_urls", s.CleanURLs, "auto", "on", "off")
-	at, err := page.Canonical(s.At)
+	at, err := page.Normal(s.At)
 	isFolder := err == nil && page.IsClean(s.At) && !strings.Contains(s.At, "{")
 	c.Refuse(s.At != "" && !isFolder, "at '%s': use a URL folder such as /docs", s.At)
 	s.at = strings.TrimSuffix(at, "/")

@@ -14,7 +14,7 @@ import (
 // Response is a server's response for a path; the zero value: there is none.
 type Response struct {
 	Status int
-	To     string // the canonical path that a redirect leads to; "": to none of this server
+	To     string // the normal path that a redirect leads to; "": to none of this server
 	Body   []byte
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	// ".". Without FS, a relative one is relative to the working directory, and "" is an error.
 	Root string
 
-	// At is the URL folder under which Root is served, as in [page.Canonical], but
+	// At is the URL folder under which Root is served, as in [page.Normal], but
 	// without a slash at its end: "" or such as "/docs".
 	At string
 
@@ -43,7 +43,7 @@ type Options struct {
 	Exclude []string
 
 	// Compile returns a function that reports whether one of the patterns matches a path
-	// in [page.Canonical]'s form, in any case. It is needed with Include or Exclude.
+	// in [page.Normal]'s form, in any case. It is needed with Include or Exclude.
 	Compile func(patterns []string) (match func(path string) bool)
 
 	// Hide lists files that are not served, as file_server's hide does: entries with a path separator are paths or
@@ -79,7 +79,7 @@ func (o *Options) indexNames() []string {
 	return o.Index
 }
 
-// Serves reports whether there is a file that a file server would show at a canonical path: of that name, of that name
+// Serves reports whether there is a file that a file server would show at a normal path: of that name, of that name
 // with ".html" after it, or the index of that folder. It examines these files alone, and knows no other rules of o.
 func Serves(o Options, path string) bool {
 	rel, isBelow := strings.CutPrefix(page.Unescape(path), page.Unescape(o.At)+"/")

@@ -64,7 +64,7 @@ type Meta struct {
 	Blocks uint64
 
 	// Links are the other pages of the site to which the page links or that its frames show, each once, in order, as in
-	// [page.Canonical]. They share memory: clone what is kept for long.
+	// [page.Normal]. They share memory: clone what is kept for long.
 	Links []string
 
 	// Alternates are the page's versions in other languages, the first of each language, Images the absolute URLs of
@@ -116,7 +116,7 @@ func mediaType(contentType string) string {
 }
 
 // PathOn returns the path, with its query, of an absolute URL on the site whose scheme, host and port are base, as
-// in [page.Canonical]. ok is false where the URL is not on the site, or not valid.
+// in [page.Normal]. ok is false where the URL is not on the site, or not valid.
 func PathOn(base, url string) (path string, ok bool) {
 	path, ok = strings.CutPrefix(url, base)
 	if ok && page.IsNormal(path) {

@@ -11,7 +11,7 @@ import (
 // location is the URL of a document: what references are relative to.
 type location struct {
 	origin string // scheme, host and port
-	path   string // with its query, canonical
+	path   string // with its query, normal
 }
 
 func (l location) url() string { return l.origin + l.path }
@@ -29,7 +29,7 @@ func (l location) absolute(ref []byte) string {
 // Browsers ignore line ends and tabs in a URL, and take backslashes for slashes.
 var browserRules = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
 
-// resolve returns the origin to which a reference leads, and appends the canonical path and query to dst.
+// resolve returns the origin to which a reference leads, and appends the normal path and query to dst.
 func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
 	ref = bytes.TrimFunc(ref, func(c rune) bool { return c <= ' ' })
 	ref, _, _ = bytes.Cut(ref, []byte("#"))
@@ -68,7 +68,7 @@ func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
 		joined := append(buf[:0], prefix...)
 		ref = append(joined, ref...)
 	}
-	path, err := page.AppendCanonical(dst, ref)
+	path, err := page.AppendNormal(dst, ref)
 	size := len(site) + len(path) - len(dst)
 	return site, path, err == nil && size <= MaxURL
 }

@@ -96,8 +96,8 @@ func (p *Parser) begin(pg Page) {
 	}
 	p.reset()
 	self := location{pg.Base, pg.Path}
-	if canonical, err := page.Canonical(pg.Path); err == nil {
-		self.path = canonical
+	if normal, err := page.Normal(pg.Path); err == nil {
+		self.path = normal
 	}
 	// All that is known of the page before is forgotten; the buffers are kept.
 	*p = Parser{

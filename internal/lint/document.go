@@ -476,7 +476,7 @@ func (d *document) checkLoc(loc string) {
 	d.checkDuplicate(base, path)
 }
 
-// parseLoc returns the origin of a loc, and its canonical path. ok is false where it is not valid, which it reports.
+// parseLoc returns the origin of a loc, and its normal path. ok is false where it is not valid, which it reports.
 func (d *document) parseLoc(loc string) (base, path string, ok bool) {
 	// Most need not be parsed: they have the origin of the one before, and nothing that has other spellings.
 	path, hasBase := strings.CutPrefix(loc, d.base)

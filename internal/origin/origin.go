@@ -23,10 +23,10 @@ type URL struct {
 	Scheme string // "http" or "https"
 	Host   string // as [CleanHost] returns it
 	Port   string // "" for the scheme's default
-	Path   string // with the query, as [page.Canonical] returns it
+	Path   string // with the query, as [page.Normal] returns it
 }
 
-// Errors of [ParseURL], besides those of [page.Canonical].
+// Errors of [ParseURL], besides those of [page.Normal].
 var (
 	ErrNotAbsolute = errors.New("an absolute URL must begin with https:// or http://")
 	ErrControl     = errors.New("the URL contains a control character")
@@ -65,7 +65,7 @@ func ParseURL(s string) (URL, error) {
 	if ref[0] != '/' {
 		ref = "/" + ref // RFC 3986, section 6.2.3
 	}
-	path, err := page.Canonical(ref)
+	path, err := page.Normal(ref)
 	if err != nil {
 		return URL{}, err
 	}

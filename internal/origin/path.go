@@ -37,7 +37,7 @@ func NewCleaner(query []string) *Cleaner {
 // that it is a session's is sure by its name.
 var sessions = regexp.MustCompile(`(?i)(;|%3B)(j?session[-_]?id(sso)?|session|sess(id)?|sid|phpsessid|aspsessionid\w*|cfid|cftoken)(=|%3D)([^;/%]|%[^3]|%3[^B])*`)
 
-// Clean returns the path of a URI, which begins with a slash, in [page.Canonical]'s form: with the query parameters
+// Clean returns the path of a URI, which begins with a slash, in [page.Normal]'s form: with the query parameters
 // that are kept, without a fragment and without the session identifiers that applications write after a semicolon.
 //
 // ok is false for a URI that begins with something else, or that has an empty segment before the last, a dot segment
@@ -49,13 +49,13 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	}
 	uri, _, _ = strings.Cut(uri, "#")
 	path, query, _ := strings.Cut(uri, "?")
-	path, err := page.Canonical(path)
+	path, err := page.Normal(path)
 	if err != nil {
 		return "", false
 	}
 	if strings.Contains(path, ";") || strings.Contains(path, "%3B") {
 		// What is left of a segment may be dots.
-		path, _ = page.Canonical(sessions.ReplaceAllString(path, ""))
+		path, _ = page.Normal(sessions.ReplaceAllString(path, ""))
 	}
 	// An application that decodes slashes would see empty or dot segments.
 	hidesSegments := strings.Contains(path, "%2F") && !page.IsClean(path)
@@ -64,7 +64,7 @@ func (c *Cleaner) Clean(uri string) (path string, ok bool) {
 	}
 	mark := "?"
 	for i, name := range c.names {
-		value, err := page.Canonical("/?" + valueOf(query, name))
+		value, err := page.Normal("/?" + valueOf(query, name))
 		if err != nil || len(value) > len("/?")+maxValue || !isText(value) {
 			return "", false
 		}
@@ -94,7 +94,7 @@ func (c *Cleaner) IsExact(uri string) bool {
 	return true
 }
 
-// isText reports whether a canonical path or query, decoded, is UTF-8 without control characters and backslashes.
+// isText reports whether a normal path or query, decoded, is UTF-8 without control characters and backslashes.
 func isText(path string) bool {
 	raw, err := url.PathUnescape(path)
 	return err == nil && utf8.ValidString(raw) && !strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })

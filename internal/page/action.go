@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Action returns the word that makes a canonical path, with its query, look like an action, a request for which may
+// Action returns the word that makes a normal path, with its query, look like an action, a request for which may
 // change something; "": none does. The word is a verb such as delete or add, in lower case and without separators.
 //
 // A verb counts where it is

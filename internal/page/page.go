@@ -17,7 +17,7 @@ const MaxLoc = 2047
 
 // Page is one URL of a site and what is known of it.
 type Page struct {
-	// Path is the page's path on the site with its query, if it has one, as [Canonical] writes it. It begins with a
+	// Path is the page's path on the site with its query, if it has one, as [Normal] writes it. It begins with a
 	// slash and holds neither scheme nor host.
 	Path string
 

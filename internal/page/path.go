@@ -59,7 +59,7 @@ func Escape(raw string) string {
 	return string(out)
 }
 
-// Unescape decodes the percent-encoding of a canonical path, without its query. A path that needs no decoding is
+// Unescape decodes the percent-encoding of a normal path, without its query. A path that needs no decoding is
 // returned without an allocation.
 func Unescape(path string) string {
 	path, _, _ = strings.Cut(path, "?")
@@ -69,13 +69,13 @@ func Unescape(path string) string {
 	return path
 }
 
-// Errors of [Canonical].
+// Errors of [Normal].
 var (
 	ErrRelative = errors.New("a path must begin with a slash")
 	ErrEscape   = errors.New("a percent sign must be followed by two hexadecimal digits")
 )
 
-// Canonical rewrites an already percent-encoded path, with its query if it has one, into the one form that pages are
+// Normal rewrites an already percent-encoded path, with its query if it has one, into the one form that pages are
 // listed in: the equivalences of RFC 3986, section 6.2.2, and no others. Escapes of unreserved characters are decoded;
 // what may not stand in a path is encoded; hexadecimal digits are upper-case; dot segments are removed (section 5.2.4),
 // also encoded ones; and there is no fragment.
@@ -84,16 +84,16 @@ var (
 // may be different pages (section 2.2). See [Bare] for the spelling in which a file's name has them.
 //
 // The error is ErrRelative or ErrEscape.
-func Canonical(ref string) (string, error) {
+func Normal(ref string) (string, error) {
 	if IsNormal(ref) {
 		return strings.Clone(ref), nil // a caller's ref may be part of something long
 	}
-	out, err := AppendCanonical(make([]byte, 0, len(ref)+8), ref)
+	out, err := AppendNormal(make([]byte, 0, len(ref)+8), ref)
 	return string(out), err
 }
 
-// AppendCanonical appends what [Canonical] returns; nothing with an error.
-func AppendCanonical[T string | []byte](dst []byte, ref T) ([]byte, error) {
+// AppendNormal appends what [Normal] returns; nothing with an error.
+func AppendNormal[T string | []byte](dst []byte, ref T) ([]byte, error) {
 	if IsNormal(ref) { // as most paths are
 		return append(dst, ref...), nil
 	}
@@ -149,7 +149,7 @@ func appendEncoded[T string | []byte](dst []byte, ref T) (out []byte, queryAt in
 	return out, queryAt, nil
 }
 
-// Bare returns a canonical path in the spelling in which [Escape] writes the name of a file: with all characters bare
+// Bare returns a normal path in the spelling in which [Escape] writes the name of a file: with all characters bare
 // that a path may hold, also the slash. A file server shows the same file for both spellings. The query stays as it is.
 // A path whose encoded slashes hide dot segments, which no file's path has, is returned as it is. So is one that needs
 // no rewriting, without an allocation: each link of a page is looked at.
@@ -160,7 +160,7 @@ func Bare(path string) string {
 	}
 	bare := Escape(Unescape(encoded))
 	// Slashes that were encoded may have hidden dot segments.
-	if canonical, err := Canonical(bare); err != nil || canonical != bare {
+	if normal, err := Normal(bare); err != nil || normal != bare {
 		return path
 	}
 	if query == "" {
@@ -169,7 +169,7 @@ func Bare(path string) string {
 	return bare + "?" + query
 }
 
-// mayBeBarer reports whether a canonical path without a query has an encoded character that a path may hold.
+// mayBeBarer reports whether a normal path without a query has an encoded character that a path may hold.
 func mayBeBarer(path string) bool {
 	for {
 		at := strings.IndexByte(path, '%')
@@ -185,7 +185,7 @@ func mayBeBarer(path string) bool {
 	}
 }
 
-// IsNormal reports whether a path certainly is in [Canonical]'s form: it has neither anything to be escaped or decoded,
+// IsNormal reports whether a path certainly is in [Normal]'s form: it has neither anything to be escaped or decoded,
 // nor dots after a slash, nor a query. It is fast, and may be false for one that is.
 func IsNormal[T string | []byte](path T) bool {
 	if len(path) == 0 || path[0] != '/' {

@@ -37,7 +37,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-func TestCanonical(t *testing.T) {
+func TestNormal(t *testing.T) {
 	for _, test := range []struct {
 		in, want string
 		err      error
@@ -89,7 +89,7 @@ func TestCanonical(t *testing.T) {
 		{"/a?%", "", ErrEscape},
 		{"/a#%", "/a", nil},
 	} {
-		got, err := Canonical(test.in)
+		got, err := Normal(test.in)
 		if got != test.want || err != test.err {
 			t.Errorf("%q: got %q, %v, want %q, %v", test.in, got, err, test.want, test.err)
 		}
@@ -136,17 +136,17 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// FuzzCanonical holds what Canonical gives against RFC 3986, word by word where it
+// FuzzNormal holds what Normal gives against RFC 3986, word by word where it
 // gives an algorithm, and against net/url.
-func FuzzCanonical(f *testing.F) {
+func FuzzNormal(f *testing.F) {
 	for _, seed := range []string{
 		"/", "/a/../b?c#d", "/%2e%2e/%41%e9", "//a//..//b", "/a/./", "/.", "/..", "/a?%7e?", "/%zz", "a", "/é '\"<>[]\x00", "/a%2F../b", "/a%2c,%3b;%2F..%2f?%2c",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, ref string) {
-		got, err := Canonical(ref)
-		if same, sameErr := AppendCanonical(nil, []byte(ref)); string(same) != got || sameErr != err {
+		got, err := Normal(ref)
+		if same, sameErr := AppendNormal(nil, []byte(ref)); string(same) != got || sameErr != err {
 			t.Errorf("%q: bytes: got %q, %v, want %q, %v", ref, same, sameErr, got, err)
 		}
 		if err != nil {
@@ -155,8 +155,8 @@ func FuzzCanonical(f *testing.F) {
 			}
 			return
 		}
-		if again, err := Canonical(got); again != got || err != nil {
-			t.Fatalf("%q is not canonical: %q, %v", got, again, err)
+		if again, err := Normal(got); again != got || err != nil {
+			t.Fatalf("%q is not normal: %q, %v", got, again, err)
 		}
 		path, query, _ := strings.Cut(got, "?")
 		if got[0] != '/' || strings.Contains(path+"/", "/./") || strings.Contains(path+"/", "/../") {
@@ -185,8 +185,8 @@ func FuzzCanonical(f *testing.F) {
 			t.Fatalf("net/url reads %q as %+v, %v", got, u, err)
 		}
 		bare := Bare(got)
-		if same, err := Canonical(bare); same != bare || err != nil {
-			t.Fatalf("the bare form of %q, %q, is not canonical: %q, %v", got, bare, same, err)
+		if same, err := Normal(bare); same != bare || err != nil {
+			t.Fatalf("the bare form of %q, %q, is not normal: %q, %v", got, bare, same, err)
 		}
 		if Bare(bare) != bare || Unescape(bare) != Unescape(got) {
 			t.Fatalf("the bare form of %q is %q", got, bare)

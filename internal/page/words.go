@@ -29,7 +29,7 @@ func (w *Words) Add(word string) error {
 	return nil
 }
 
-// Match returns the word, as it was given, that a canonical path has; "": none. The query plays no part.
+// Match returns the word, as it was given, that a normal path has; "": none. The query plays no part.
 func (w *Words) Match(path string) string {
 	for segment := range strings.SplitSeq(Unescape(path), "/") {
 		words := wordsOf(segment)

@@ -15,7 +15,7 @@ type Rules struct {
 }
 
 type pathRule struct {
-	line   string   // with the path in canonical form, in which * matches anything, and a $ at the end the end
+	line   string   // with the path in normal form, in which * matches anything, and a $ at the end the end
 	length int      // of the path
 	pieces []string // between the asterisks
 	toEnd  bool     // nothing may follow
@@ -89,7 +89,7 @@ func newPathRule(name, path string) pathRule {
 		path = "/" + path
 	}
 	path, toEnd := strings.CutSuffix(path, "$")
-	pattern := canonicalPattern(path)
+	pattern := normalPattern(path)
 	pieces := strings.Split(pattern, "*")
 	if toEnd {
 		pattern += "$"
@@ -102,9 +102,9 @@ func newPathRule(name, path string) pathRule {
 	}
 }
 
-// canonicalPattern returns a rule's path in the form of canonical paths, in the spelling of [bare]. A $ is encoded, and an
+// normalPattern returns a rule's path in the form of normal paths, in the spelling of [bare]. A $ is encoded, and an
 // encoded * stays so.
-func canonicalPattern(path string) string {
+func normalPattern(path string) string {
 	var out []byte
 	before := "/x" // of an escape: those of a path are compared otherwise than those of a query
 	for i := 0; i < len(path); i++ {
@@ -115,12 +115,12 @@ func canonicalPattern(path string) string {
 			out = append(out, c)
 			before = "/x?"
 		case '%':
-			canonical, err := page.Canonical(before + path[i:min(i+3, len(path))])
+			normal, err := page.Normal(before + path[i:min(i+3, len(path))])
 			if err != nil {
 				out = append(out, "%25"...)
 				continue
 			}
-			escape := canonical[len(before):]
+			escape := normal[len(before):]
 			if before == "/x" {
 				escape = bare(escape)
 			}
@@ -136,7 +136,7 @@ func canonicalPattern(path string) string {
 // literal encodes what would be special in a rule's path.
 var literal = strings.NewReplacer("$", "%24", "*", "%2A")
 
-// bare returns a canonical path in the spelling in which paths and rules are compared. RFC 9309, section 2.2.2, has
+// bare returns a normal path in the spelling in which paths and rules are compared. RFC 9309, section 2.2.2, has
 // reserved characters encoded before that, in paths and in rules, so /a%2Cb and /a,b are alike. Decoding both is the
 // same. An encoded slash separates nothing, and the query keeps its spelling.
 func bare(path string) string {
@@ -158,7 +158,7 @@ func bare(path string) string {
 // Empty reports whether there are no rules, so that all is allowed.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 
-// Allows reports whether the crawler may request a canonical path, with its query if it has one.
+// Allows reports whether the crawler may request a normal path, with its query if it has one.
 func (r *Rules) Allows(path string) bool { return !strings.HasPrefix(r.Line(path), "Disallow") }
 
 // Line returns the line that decides about a path, as [Rules.String] writes it; "": none does, so the path is allowed.

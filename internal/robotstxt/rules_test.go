@@ -162,7 +162,7 @@ func FuzzRules(f *testing.F) {
 	f.Add("/%2a$%", "/*$%25")
 	f.Add("/ab*ba$", "/aba")
 	f.Fuzz(func(t *testing.T, pattern, ref string) {
-		path, err := page.Canonical(ref)
+		path, err := page.Normal(ref)
 		if err != nil {
 			return
 		}

@@ -121,16 +121,16 @@ func readOption(p *page.Page, key, value string) (err error) {
 	return err
 }
 
-// pathOf returns the canonical path of a URL of the site at base.
+// pathOf returns the normal path of a URL of the site at base.
 func pathOf(url, base string) (path string, err error) {
 	rest, hasBase := strings.CutPrefix(url, base)
 	isOfSite := base != "" && hasBase && strings.HasPrefix(rest, "/")      // as most are written
 	isPath := strings.HasPrefix(url, "/") && !strings.HasPrefix(url, "//") // else a host would follow (RFC 3986, section 4.2)
 	switch {
 	case isOfSite:
-		path, err = page.Canonical(rest)
+		path, err = page.Normal(rest)
 	case isPath:
-		path, err = page.Canonical(url)
+		path, err = page.Normal(url)
 	default:
 		path, err = pathOfAbsolute(url, base)
 	}

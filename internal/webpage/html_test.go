@@ -539,7 +539,7 @@ func FuzzBuilder(f *testing.F) {
 		r, seen := rand.New(rand.NewPCG(seed, 0)), make(map[string]bool)
 		var pages []page.Page
 		for i := range n%3000 + 1 {
-			p, err := page.Canonical("/" + strings.Repeat(path, r.IntN(3)) + fmt.Sprintf("/%d", i%7) + path)
+			p, err := page.Normal("/" + strings.Repeat(path, r.IntN(3)) + fmt.Sprintf("/%d", i%7) + path)
 			if err != nil || len(p) > page.MaxLoc || seen[p] {
 				continue
 			}

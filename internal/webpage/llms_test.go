@@ -339,7 +339,7 @@ func FuzzLLMs(f *testing.F) {
 	f.Add("1. {{a}}", "<b>\\", "%5B%5D/Optional")
 	f.Add("__a__ #", "```", "Optional/")
 	f.Fuzz(func(t *testing.T, title, description, path string) {
-		path, err := page.Canonical("/" + path)
+		path, err := page.Normal("/" + path)
 		if err != nil || path == "/" {
 			return
 		}
