@@ -281,7 +281,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	defer cancel()
 	r.fetching = fetching
 	if err := r.crawl(ctx, wait); err != nil {
-		// What the front page told is lost with the records, so it is to be news again for the next crawl.
+		// What the front page told is lost with the records, so the next crawl has to take it for new again.
 		r.c.frontHash = 0
 		return Result{}, err
 	}

@@ -51,7 +51,7 @@ func (r *Run) discover(ctx context.Context, records []store.Record, found []link
 			continue
 		}
 		// relink gives it its depth, as that of any page with a nearer link.
-		rec := store.Record{Path: n.path, Depth: math.MaxUint8, Finder: n.finder, Credited: !n.isNews}
+		rec := store.Record{Path: n.path, Depth: math.MaxUint8, Finder: n.finder, Credited: !n.finderKnown}
 		r.classify(&rec)
 		fresh = append(fresh, rec)
 	}

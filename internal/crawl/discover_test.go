@@ -216,7 +216,7 @@ func TestLargestGroupGivesWay(t *testing.T) {
 	}
 }
 
-// TestGivenUpIsDropped: a page that is given up is dropped, also where there is no other news.
+// TestGivenUpIsDropped: a page that is given up is dropped, also where nothing else was found.
 func TestGivenUpIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &static{proxied: true, pages: map[string]string{"/": "/a /b /c", "*": "a page"}}

@@ -372,9 +372,9 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 		return
 	}
 	from := link{
-		finder: rec.Path,
-		isNews: before.Fetched != 0,
-		depth:  min(rec.Depth, math.MaxUint8-1) + 1,
+		finder:      rec.Path,
+		finderKnown: before.Fetched != 0,
+		depth:       min(rec.Depth, math.MaxUint8-1) + 1,
 	}
 	if r.p.CountLinkers {
 		from.finderHash = xxhash.Sum64String(rec.Path)

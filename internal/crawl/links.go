@@ -29,10 +29,10 @@ type link struct {
 	// file's name. Only once no file is found there, the link is to what it says. "": there is one spelling.
 	spelled string
 
-	finder     string // the page that has the link
-	finderHash uint64 // if linkers are counted
-	of         uint64 // of a link to an alias: the key of the link to the path itself
-	isNews     bool   // that page was fetched before, so it has a link that is new if its target is
+	finder      string // the page that has the link
+	finderHash  uint64 // if linkers are counted
+	of          uint64 // of a link to an alias: the key of the link to the path itself
+	finderKnown bool   // that page was fetched before, so its link is new if the target is
 }
 
 // newLink returns a link to a clean path, which is otherwise as from says.
@@ -69,8 +69,8 @@ func (l *links) add(n link) {
 	defer l.mu.Unlock()
 	least, known := l.seen[key]
 	hasMore := l.count(key, &n)
-	isNoNews := known && least <= n.depth && !hasMore
-	if isNoNews {
+	tellsNothing := known && least <= n.depth && !hasMore
+	if tellsNothing {
 		return
 	}
 	isSeed := n.flags&store.Seed != 0

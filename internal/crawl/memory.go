@@ -195,9 +195,9 @@ func soft404Group(path string) string {
 
 // precedence is which pages come first. Some wait until nothing else is due: those for which comesLast says so.
 type precedence struct {
-	fresh    frontier.Turns // of the pages that were never fetched
-	wait     bool           // pages wait that come last
-	comeLast bool           // these are fetched now, too
+	fresh    frontier.Accounts // of the pages that were never fetched
+	wait     bool              // pages wait that come last
+	comeLast bool              // these are fetched now, too
 }
 
 // comesLast reports whether a page is fetched only once nothing else is due.

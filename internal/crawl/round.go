@@ -11,25 +11,25 @@ import (
 // round merges the results of the round before, links and notices into the records, and fetches what links name and
 // what is due, until wait ends. It rewrites the chunks that this concerns. hasWorked: there was something to do.
 func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
-	found := r.links.take()
+	links := r.links.take()
 	results := r.results
 	r.results = nil
 	notices := r.takeNotices()
-	hasWorked = len(found)+len(results)+len(notices) > 0
+	hasWorked = len(links)+len(results)+len(notices) > 0
 	before := r.fetched.Load()
 
-	// Each chunk takes its share of the news, and the site's own pages are fetched on the way. Those of upstreams wait
+	// Each chunk takes its share of them, and the site's own pages are fetched on the way. Those of upstreams wait
 	// until all chunks were seen: which of them come first is decided over the whole site.
 	r.left = false
 	upstream := r.newQueue()
 	w := r.gen.Writer()
 	for i := range r.gen.Chunks() {
-		news := news{
-			links:   cut(&found, r.endOf(i), func(l link) string { return l.path }),
+		found := findings{
+			links:   cut(&links, r.endOf(i), func(l link) string { return l.path }),
 			results: cut(&results, r.endOf(i), func(rec store.Record) string { return rec.Path }),
 			notices: cut(&notices, r.endOf(i), func(n notice) string { return n.path }),
 		}
-		if err := r.roundChunk(ctx, wait, w, i, news, upstream); err != nil {
+		if err := r.roundChunk(ctx, wait, w, i, found, upstream); err != nil {
 			return false, err
 		}
 	}
@@ -51,8 +51,8 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	return hasWorked || hasFetched || hasLinks, nil
 }
 
-// news is what has become known of the pages of a chunk. All are sorted by path.
-type news struct {
+// findings are what has become known of the pages of a chunk. All are sorted by path.
+type findings struct {
 	links   []link
 	results []store.Record // of fetches
 	notices []notice
@@ -68,9 +68,9 @@ func cut[T any](all *[]T, end string, pathOf func(T) string) []T {
 	return part
 }
 
-func (n *news) isEmpty() bool { return len(n.links)+len(n.results)+len(n.notices) == 0 }
+func (f *findings) isEmpty() bool { return len(f.links)+len(f.results)+len(f.notices) == 0 }
 
-// effect is what news does to the records of a chunk.
+// effect is what findings do to the records of a chunk.
 type effect uint8
 
 const (
@@ -80,11 +80,11 @@ const (
 )
 
 // roundChunk is round for one chunk.
-func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, news news, upstream *queue) error {
+func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, found findings, upstream *queue) error {
 	chunk := r.gen.Chunks()[i]
 	isFront := r.frontDiffers() && r.front.isIn(chunk.First, r.endOf(i))
 	canFetch := r.canFetch(wait, chunk.Due, isFront)
-	if news.isEmpty() && !canFetch {
+	if found.isEmpty() && !canFetch {
 		w.Keep(i) // it is not even decoded
 		return nil
 	}
@@ -94,10 +94,10 @@ func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, news
 	}
 	chunk = r.gen.Chunks()[i] // it may have been found damaged
 
-	// What the chunk adds to pending is counted before and after, as news and fetches both change it.
+	// What the chunk adds to pending is counted before and after, as findings and fetches both change it.
 	before := r.fetched.Load()
 	r.pending -= r.pendingOf(records)
-	records, has, err := r.addNews(ctx, records, news)
+	records, has, err := r.addFindings(ctx, records, found)
 	if err != nil {
 		return err
 	}
@@ -142,16 +142,16 @@ func digestAfter(chunk store.Chunk, has effect) func(first, next string) uint64 
 	}
 }
 
-// addNews merges news into the records of its chunk.
-func (r *Run) addNews(ctx context.Context, records []store.Record, news news) ([]store.Record, effect, error) {
+// addFindings merges findings into the records of its chunk.
+func (r *Run) addFindings(ctx context.Context, records []store.Record, found findings) ([]store.Record, effect, error) {
 	known := len(records)
-	for _, result := range news.results {
+	for _, result := range found.results {
 		if at, ok := find(records, result.Path); ok {
 			r.noLongerWaits(&records[at])
 			records[at] = result
 		}
 	}
-	records, err := r.addLinks(ctx, records, news.links)
+	records, err := r.addLinks(ctx, records, found.links)
 	if err != nil {
 		return nil, noEffect, err
 	}
@@ -159,12 +159,12 @@ func (r *Run) addNews(ctx context.Context, records []store.Record, news news) ([
 
 	// Only now it is known which pages have to give way to those that links have brought.
 	records, hasDropped := r.dropGivenUp(records)
-	isNoticed := r.applyNotices(records, news.notices)
+	isNoticed := r.applyNotices(records, found.notices)
 	hasSettled := r.settleFinders(records)
 	if hasGrown || hasDropped {
 		return records, resizes, nil
 	}
-	if isNoticed || hasSettled || len(news.results)+len(news.links) > 0 {
+	if isNoticed || hasSettled || len(found.results)+len(found.links) > 0 {
 		return records, updates, nil
 	}
 	return records, noEffect, nil

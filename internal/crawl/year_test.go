@@ -428,7 +428,7 @@ func (s *simulation) applyNotices() (any bool) {
 			continue
 		}
 		if id >= len(s.records) || s.records[id] == nil {
-			s.discover(id, l.depth, l.finder, !l.isNews)
+			s.discover(id, l.depth, l.finder, !l.finderKnown)
 			s.fetch(id)
 			s.fresh = append(s.fresh, id)
 			any = true

@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	maxTurns = 1 << 16 // groups of which Turns knows
-	maxHeld  = 16      // pages that a Pass holds, for each one that it returns
+	maxAccounts = 1 << 16 // groups of which Accounts knows
+	maxHeld     = 16      // pages that a Pass holds, for each one that it returns
 )
 
-// Turns remembers from one [Pass] to the next which groups have had their turns. The zero value knows of none. When it
-// is full, all is forgotten: then all groups begin anew, side by side. It is not safe for concurrent use.
-type Turns struct{ groups map[uint64]turns }
+// Accounts remembers from one [Pass] to the next how many turns each group has had. The zero value knows of none. When
+// it is full, all is forgotten: then all groups begin anew, side by side. It is not safe for concurrent use.
+type Accounts struct{ groups map[uint64]account }
 
-// turns are those of a group, in the order of start-time fair queueing.
-type turns struct {
+// account is what a group has had, in the order of start-time fair queueing.
+type account struct {
 	// taken are the turns that the group has had, by their cost. One that comes late begins with those that its
 	// siblings have had: it gets its share from then on, and nothing for the time before.
 	taken uint64
@@ -41,22 +41,22 @@ type turns struct {
 	begun uint64
 }
 
-func (t *Turns) put(key uint64, value turns) {
-	if t.groups == nil || len(t.groups) >= maxTurns {
-		t.groups = make(map[uint64]turns)
+func (a *Accounts) put(key uint64, of account) {
+	if a.groups == nil || len(a.groups) >= maxAccounts {
+		a.groups = make(map[uint64]account)
 	}
-	t.groups[key] = value
+	a.groups[key] = of
 }
 
 // Pass collects pages that were never fetched, and returns those that come first.
 type Pass struct {
-	turns *Turns
-	n     int
-	pages []page
+	accounts *Accounts
+	n        int
+	pages    []page
 }
 
 // Pass begins a pass that returns up to n pages.
-func (t *Turns) Pass(n int) *Pass { return &Pass{turns: t, n: max(n, 1)} }
+func (a *Accounts) Pass(n int) *Pass { return &Pass{accounts: a, n: max(n, 1)} }
 
 // Add adds a page, with its distance from the front page in links. Each is added once, in any order; it is fastest in
 // that of the paths.
@@ -64,7 +64,7 @@ func (p *Pass) Add(path string, depth uint8) {
 	if len(p.pages) == maxHeld*p.n {
 		// What does not come first now will not either when there are more, so a trap without end takes no memory.
 		kept := make([]page, 0, maxHeld*p.n)
-		order := newOrder(p.turns, p.pages)
+		order := newOrder(p.accounts, p.pages)
 		for range p.n {
 			kept = append(kept, order.take())
 		}
@@ -76,7 +76,7 @@ func (p *Pass) Add(path string, depth uint8) {
 // Take returns the pages that come first, in order. Each that is taken is a turn of its groups. It ends the pass.
 func (p *Pass) Take() iter.Seq[string] {
 	return func(yield func(path string) bool) {
-		order := newOrder(p.turns, p.pages)
+		order := newOrder(p.accounts, p.pages)
 		defer order.remember()
 		for range min(p.n, len(p.pages)) {
 			if !yield(order.take().path) {
@@ -100,15 +100,15 @@ func (p page) compare(other page) int {
 
 // order is a tree of the groups that have pages.
 type order struct {
-	root  *node
-	turns *Turns
-	taken []*node // have had a turn
+	root     *node
+	accounts *Accounts
+	taken    []*node // have had a turn
 }
 
 // node is a group that has pages. What groups it has is found out at its first turn: most have none.
 type node struct {
 	group
-	turns
+	account
 	next     page    // whose turn it is in the group
 	children []*node // a heap
 	pages    []page  // in none of the children; those of an innermost group are a heap, once it has had a turn
@@ -120,8 +120,11 @@ type node struct {
 	debt uint64
 }
 
-func newOrder(t *Turns, pages []page) *order {
-	o := &order{root: &node{turns: t.groups[0], pages: pages}, turns: t}
+func newOrder(accounts *Accounts, pages []page) *order {
+	o := &order{
+		root:     &node{account: accounts.groups[0], pages: pages},
+		accounts: accounts,
+	}
 	for i := range pages {
 		pages[i].below = int32(len(pages[i].path) - len(belowRoot(pages[i].path)))
 	}
@@ -219,7 +222,7 @@ func (o *order) open(n *node) {
 }
 
 func (o *order) newChild(parent *node, g group) *node {
-	n := &node{group: g, turns: o.turns.groups[g.key]}
+	n := &node{group: g, account: o.accounts.groups[g.key]}
 	n.taken = max(n.taken, parent.begun) // a new group does not catch up: a trap makes new ones all the time
 	parent.children = append(parent.children, n)
 	return n
@@ -234,7 +237,7 @@ func (n *node) compare(sibling *node) int {
 func (o *order) remember() {
 	for _, n := range o.taken {
 		n.taken += n.debt
-		o.turns.put(n.key, n.turns)
+		o.accounts.put(n.key, n.account)
 	}
 }
 

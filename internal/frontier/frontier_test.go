@@ -10,8 +10,8 @@ import (
 )
 
 // take returns the n pages that come first, from lines of a depth and a path.
-func take(turns *Turns, n int, lines ...string) []string {
-	pass := turns.Pass(n)
+func take(accounts *Accounts, n int, lines ...string) []string {
+	pass := accounts.Pass(n)
 	for _, line := range lines {
 		pass.Add(line[2:], line[0]-'0')
 	}
@@ -63,22 +63,22 @@ func TestOrder(t *testing.T) {
 		},
 	}
 	for _, test := range tests {
-		got := take(new(Turns), 100, test.in...)
+		got := take(new(Accounts), 100, test.in...)
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
 }
 
-func TestTurnsAreRemembered(t *testing.T) {
-	turns := new(Turns)
+func TestAccountsAreRemembered(t *testing.T) {
+	accounts := new(Accounts)
 	for range 100 {
-		take(turns, 1, "1 /a/x")
+		take(accounts, 1, "1 /a/x")
 	}
 	// The group that comes late gets its share: every other turn, and not a hundred of them.
 	var got []string
 	for range 3 {
-		got = append(got, take(turns, 2, "1 /a/1x", "1 /a/2x", "1 /a/3x", "9 /b/1x", "9 /b/2x", "9 /b/3x")...)
+		got = append(got, take(accounts, 2, "1 /a/1x", "1 /a/2x", "1 /a/3x", "9 /b/1x", "9 /b/2x", "9 /b/3x")...)
 	}
 	n := 0
 	for _, path := range got {
@@ -90,8 +90,8 @@ func TestTurnsAreRemembered(t *testing.T) {
 		t.Errorf("got %q, want every other one in /b/", got)
 	}
 	// One page at a time: that of the group whose turn it is.
-	first := take(turns, 1, "1 /a/x", "1 /b/x")
-	second := take(turns, 1, "1 /a/x", "1 /b/x")
+	first := take(accounts, 1, "1 /a/x", "1 /b/x")
+	second := take(accounts, 1, "1 /a/x", "1 /b/x")
 	if slices.Equal(first, second) {
 		t.Errorf("got %q twice", first)
 	}
@@ -112,9 +112,9 @@ func TestParametersCost(t *testing.T) {
 	}
 	for _, test := range tests {
 		got := make(map[string]int)
-		turns := new(Turns)
+		accounts := new(Accounts)
 		for range 72 {
-			pass := turns.Pass(10)
+			pass := accounts.Pass(10)
 			for i := range 10 {
 				pass.Add(fmt.Sprintf("/a/%d/%s", i, test.query), 1)
 				pass.Add(fmt.Sprintf("/b/%d/", i), 1)
@@ -135,14 +135,14 @@ func TestParametersCost(t *testing.T) {
 
 // A page that is not taken has no turn.
 func TestTakeLess(t *testing.T) {
-	turns := new(Turns)
-	pass := turns.Pass(2)
+	accounts := new(Accounts)
+	pass := accounts.Pass(2)
 	pass.Add("/a/x", 1)
 	pass.Add("/b/x", 1)
 	for range pass.Take() {
 		break
 	}
-	got := take(turns, 1, "1 /a/x", "1 /b/x")
+	got := take(accounts, 1, "1 /a/x", "1 /b/x")
 	if !slices.Equal(got, []string{"/b/x"}) {
 		t.Errorf("got %q, want /b/x", got)
 	}
@@ -152,10 +152,10 @@ func TestTakeLess(t *testing.T) {
 func TestPassIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 50 {
-		turns := new(Turns)
-		take(turns, 10, "1 /a-1/?a=1&b=1&c=1", "1 /a-2/?a=1&b=1", "1 /b-1/x", "1 /b-1/?a=1&b=1") // some have debts
-		full := turns.Pass(10)
-		same := &Turns{groups: maps.Clone(turns.groups)}
+		accounts := new(Accounts)
+		take(accounts, 10, "1 /a-1/?a=1&b=1&c=1", "1 /a-2/?a=1&b=1", "1 /b-1/x", "1 /b-1/?a=1&b=1") // some have debts
+		full := accounts.Pass(10)
+		same := &Accounts{groups: maps.Clone(accounts.groups)}
 		all := same.Pass(1000)
 		for i := range 1000 {
 			path := "/"
@@ -178,17 +178,17 @@ func TestPassIsBounded(t *testing.T) {
 	}
 }
 
-func TestTurnsAreBounded(t *testing.T) {
-	turns := new(Turns)
+func TestAccountsAreBounded(t *testing.T) {
+	accounts := new(Accounts)
 	for round := range 20 {
-		pass := turns.Pass(4096)
+		pass := accounts.Pass(4096)
 		for i := range 4096 {
 			pass.Add(fmt.Sprintf("/s/%d-%d/x", round, i), 1)
 		}
 		for range pass.Take() {
 		}
-		if len(turns.groups) > maxTurns {
-			t.Fatalf("knows %d groups", len(turns.groups))
+		if len(accounts.groups) > maxAccounts {
+			t.Fatalf("knows %d groups", len(accounts.groups))
 		}
 	}
 }
@@ -200,11 +200,11 @@ func FuzzPass(f *testing.F) {
 		paths := strings.Split(lines, "\n")
 		slices.Sort(paths)
 		paths = slices.Compact(paths)
-		turns := new(Turns)
+		accounts := new(Accounts)
 		n = min(max(n, 1), 100)
 		left := slices.Clone(paths)
 		for len(left) > 0 {
-			pass := turns.Pass(n)
+			pass := accounts.Pass(n)
 			for _, path := range left {
 				pass.Add(path, uint8(len(path)))
 			}
@@ -239,7 +239,7 @@ func BenchmarkPass(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", site.name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					pass := new(Turns).Pass(n)
+					pass := new(Accounts).Pass(n)
 					for i, path := range paths {
 						pass.Add(path, uint8(i%7))
 					}

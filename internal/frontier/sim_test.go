@@ -14,11 +14,11 @@ import (
 type part func(path string) []string
 
 // rule returns up to n of the pages that wait, by depth, in the order in which they are fetched.
-type rule func(turns *Turns, waiting map[string]uint8, n int) []string
+type rule func(accounts *Accounts, waiting map[string]uint8, n int) []string
 
 // fairly is the rule of this package.
-func fairly(turns *Turns, waiting map[string]uint8, n int) []string {
-	pass := turns.Pass(n)
+func fairly(accounts *Accounts, waiting map[string]uint8, n int) []string {
+	pass := accounts.Pass(n)
 	for path, depth := range waiting {
 		pass.Add(path, depth)
 	}
@@ -26,11 +26,11 @@ func fairly(turns *Turns, waiting map[string]uint8, n int) []string {
 }
 
 // byDepth takes what is nearest to the front page, and takes turns only within a depth.
-func byDepth(turns *Turns, waiting map[string]uint8, n int) []string {
+func byDepth(accounts *Accounts, waiting map[string]uint8, n int) []string {
 	nearest := slices.Min(slices.Collect(maps.Values(waiting)))
 	rest := maps.Clone(waiting)
 	maps.DeleteFunc(rest, func(_ string, depth uint8) bool { return depth > nearest })
-	return fairly(turns, rest, n)
+	return fairly(accounts, rest, n)
 }
 
 const (
@@ -40,11 +40,11 @@ const (
 
 // fetches returns how many fetches it takes to fetch all wanted pages; at most gaveUp.
 func fetches(r rule, parts []part, isWanted func(path string) bool, wanted int) (n int) {
-	turns := new(Turns)
+	accounts := new(Accounts)
 	waiting := map[string]uint8{"/": 0}
 	known := map[string]bool{"/": true}
 	for len(waiting) > 0 && n < gaveUp {
-		for _, path := range r(turns, waiting, perRound) {
+		for _, path := range r(accounts, waiting, perRound) {
 			n++
 			if isWanted(path) {
 				wanted--

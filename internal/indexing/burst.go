@@ -183,7 +183,7 @@ func (b *bursts) add(rec *store.Record) {
 		b.addChange(rec, changed)
 	}
 	isWaiting := rec.AwaitsDate() && rec.Batch() != b.open
-	if isWaiting || b.isNews(rec) {
+	if isWaiting || b.declaresLately(rec) {
 		b.waiting.add(changed)
 	}
 }
@@ -205,8 +205,8 @@ func (b *bursts) addChange(rec *store.Record, at int64) {
 
 func unix32(at int64) uint32 { return uint32(min(max(at, 0), math.MaxUint32)) }
 
-// isNews reports whether the date that a page declares may be that of a build under way.
-func (b *bursts) isNews(rec *store.Record) bool {
+// declaresLately reports whether the date that a page declares is so late that it may be that of a build under way.
+func (b *bursts) declaresLately(rec *store.Record) bool {
 	return rec.Declared != 0 && declaredUntil(rec) > b.now-longestWait-b.gap
 }
 
@@ -301,7 +301,7 @@ func (b *bursts) isOpen(rec *store.Record) bool {
 // declaresWhileOpen reports whether the date that a page declares may be that of a build under way. It waits until that
 // is over, unless the page itself has changed.
 func (b *bursts) declaresWhileOpen(rec *store.Record) bool {
-	if !b.isNews(rec) {
+	if !b.declaresLately(rec) {
 		return false
 	}
 	burst := b.of(rec)
