@@ -626,12 +626,12 @@ func (s *site) logRobots(robots *robotsRules, crawlOff bool) {
 
 // logEmpty logs that the site has no sitemap, and why.
 func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeResult) {
-	cause := r.Cause()
+	common := r.CommonReason()
 	// Pages are yet to be fetched.
 	isEarly := last.Reason == "" && last.Pending > 0
 	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return warning != ownElsewhere })
 	// The failure of a source, or its warning, says it already.
-	isLogged := last.Reason == "" && cause == nil && (isWarned || len(r.Merged.Failed) > 0)
+	isLogged := last.Reason == "" && common == nil && (isWarned || len(r.Merged.Failed) > 0)
 	// A login is most often intended, and visitors can make up any number of hosts.
 	level := zap.WarnLevel
 	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent {
@@ -643,6 +643,6 @@ func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeRes
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
 	}
-	fields = append(fields, cause[:min(len(cause), 2)]...) // the others are there
+	fields = append(fields, common[:min(len(common), 2)]...) // the others are there
 	s.logger.OnceIf(last.Result == outcome.Empty && !isEarly && !isLogged, level, "empty", message, fields...)
 }

@@ -185,7 +185,7 @@ func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report)
 	r.logFailures(l)
 	l.OnceIf(rep.Result == outcome.HeldBack, zap.WarnLevel, "held back",
 		"sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
-	// That a site has no pages is logged once, with its cause, and not beside the source that failed.
+	// That a site has no pages is logged once, with its reason, and not beside the source that failed.
 	if rep.Result == outcome.Empty {
 		return
 	}
@@ -233,8 +233,8 @@ func (r *Refresh) logPages(l *logonce.Logger, quiet *zap.Logger, rep, before *Re
 
 // logAdvice logs what an operator may want to mend.
 func (r *Refresh) logAdvice(l *logonce.Logger, rep *Report) {
-	cause := r.Cause()
-	l.OnceIf(cause != nil, zap.WarnLevel, "cause", "more than half of the pages are not listed", cause...)
+	common := r.CommonReason()
+	l.OnceIf(common != nil, zap.WarnLevel, "common reason", "more than half of the pages are not listed", common...)
 
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
 	l.OnceIf(over > 0, zap.WarnLevel, "over",
@@ -249,9 +249,9 @@ func (r *Refresh) logAdvice(l *logonce.Logger, rep *Report) {
 		zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
 }
 
-// Cause is the one reason for which more than half of the pages are not listed, with its remedy, where a
+// CommonReason is the one reason for which more than half of the pages are not listed, with its remedy, where a
 // setting may be wrong; nil: there is none.
-func (r *Refresh) Cause() []zap.Field {
+func (r *Refresh) CommonReason() []zap.Field {
 	total := r.Selected.Listed
 	for _, of := range r.Selected.LeftOut {
 		total += of.Count
