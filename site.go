@@ -476,12 +476,14 @@ func (s *site) join(ctx context.Context, records *persist.Records, demanded bool
 	}
 	s.lookFirst(ctx, standing())
 	role, err := records.Join(ctx, standing, func() { s.restore(ctx, records) })
-	// A refresh that comes by itself is tried again; an operator waits for this one, and is to know why it failed.
-	if err != nil {
+	// That a process waits for the storage follows from what restore has logged: it could not load anything yet.
+	isLogged := errors.Is(err, fleet.ErrWaits)
+	if err != nil && !isLogged {
 		s.logState("commit", err)
-		if demanded {
-			return role, err
-		}
+	}
+	// A refresh that comes by itself is tried again; an operator waits for this one, and is to know why it failed.
+	if err != nil && demanded {
+		return role, err
 	}
 	if role == persist.Writer {
 		s.logAlone()
