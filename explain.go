@@ -398,6 +398,10 @@ func (s *site) listedForm(path string) string {
 	if folder, isIndex := strings.CutSuffix(path, "/index.html"); isIndex {
 		return folder + "/"
 	}
+	// A file whose name is nothing but the ending has no clean URL: that would be its folder's.
+	if strings.HasSuffix(path, "/.html") {
+		return path
+	}
 	return strings.TrimSuffix(path, ".html")
 }
 
@@ -427,8 +431,8 @@ func (s *site) decideReason(x *explanation, path, word string, probed *probeResu
 		return
 	}
 	excluded := s.filter(&page.Page{Path: path})
-	if s.isDocument(path) {
-		x.because(excluded, "It is a document of the sitemap.", "")
+	if s.servesAt(path) {
+		x.because(cmp.Or(excluded, reasonDocument), "It is a document of the sitemap.", "")
 		return
 	}
 	if excluded != "" {

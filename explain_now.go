@@ -46,6 +46,9 @@ func (s *site) unfetched(x *explanation, path string) string {
 	if excluded := s.filter(&page.Page{Path: path}); excluded != "" {
 		return excluded
 	}
+	if s.servesAt(path) {
+		return reasonDocument
+	}
 	isNamed := x.Listed || x.NamedBy != nil
 	if !isNamed {
 		why := x.unfetchedUnnamed(policy, path)

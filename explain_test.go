@@ -160,6 +160,65 @@ func TestExplainCleanURL(t *testing.T) {
 	}
 }
 
+// TestExplainNoName: a file whose name is nothing but an ending is no other spelling of its folder.
+func TestExplainNoName(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/", "/docs/")
+	s := b.site("named.example")
+	b.refresh(s)
+	for path, want := range map[string]string{
+		"/.html":           "/.html " + reasonUnnamed,
+		"/docs/.html":      "/docs/.html " + reasonUnnamed,
+		"/index.html":      "/ indexable",
+		"/docs/index.html": "/docs/ indexable",
+	} {
+		x, err := s.explain(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimPrefix(x.URL, s.origin) + " " + x.Reason; got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+// TestExplainLLMs: an llms.txt that a source names is a document of ours, unless the option is off or the site has its own.
+func TestExplainLLMs(t *testing.T) {
+	const ours = "a document of the sitemap"
+	for name, test := range map[string]struct {
+		isOn, hasOwn bool
+		want, now    string // the reason, and why it is not fetched now
+	}{
+		"off":                 {false, false, "not found", ""},
+		"off, the site's own": {false, true, "indexable", ""},
+		"on":                  {true, false, ours, "not fetched: " + ours},
+		"on, the site's own":  {true, true, "indexable", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(h *Handler) { h.LLMs = test.isOn })
+			b.lists("/", "/llms.txt")
+			listed := b.pages
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				if r.URL.Path != "/llms.txt" {
+					return listed(w, r)
+				}
+				if !test.hasOwn {
+					return caddyhttp.Error(http.StatusNotFound, nil)
+				}
+				w.Header().Set("Content-Type", "text/plain")
+				_, err := io.WriteString(w, "# Its own")
+				return err
+			}
+			s := b.site("named.example")
+			b.refresh(s)
+			x := b.explained(s.origin + "/llms.txt")
+			if x.Reason != test.want || x.Now[0].Error != test.now {
+				t.Errorf("got %q, %+v, want %q, %q", x.Reason, x.Now, test.want, test.now)
+			}
+		})
+	}
+}
+
 // TestExplainQuery: what is left out of a query is named, as the page is explained without it.
 func TestExplainQuery(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.sources = []input{&SourceTraffic{Discovery: Discovery{Query: []string{"id"}}}} })

@@ -197,6 +197,15 @@ func (i *identity) isDocument(path string) bool {
 	return ok
 }
 
+const reasonDocument = "a document of the sitemap"
+
+// servesAt reports whether visitors get one of the site's own documents at a path. Of an llms.txt, that is known only once
+// the site was probed: while it has one itself, that is a page like any other.
+func (s *site) servesAt(path string) bool {
+	isLLMs := s.handler.settings.beside.LLMs && path == s.docPath(webpage.LLMs, "")
+	return s.isDocument(path) || isLLMs && !s.hasOwn(webpage.LLMs)
+}
+
 // filterNoting is filter for a refresh: it notes which patterns of 'exclude' match.
 func (i *identity) filterNoting(p *page.Page) string {
 	reason := i.filter(p)
@@ -218,7 +227,7 @@ func (i *identity) filter(p *page.Page) string {
 	case len(p.Path)+len(i.origin) > page.MaxLoc:
 		return "URL too long"
 	case i.isDocument(p.Path):
-		return "a document of the sitemap"
+		return reasonDocument
 	}
 	return ""
 }
