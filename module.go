@@ -503,13 +503,12 @@ func (h *Handler) compileDiscoveries() (err error) {
 // compilePath checks where the site and its sitemap are.
 func (h *Handler) compilePath(c *option.Checker, base string) {
 	s := &h.settings
+	var err error
 	if base != "" {
-		var err error
 		s.base, s.prefix, err = origin.ParseBase(base)
 		c.Refuse(err != nil, "base_url '%s': %w", base, err)
 	}
 	given := cmp.Or(h.Path, "/sitemap.xml")
-	var err error
 	s.path, err = page.Normal(given)
 	isClean := err == nil && page.IsClean(given) && !strings.Contains(given, "{")
 	c.Refuse(!isClean, "path '%s': use a clean path such as /sitemap.xml", given)

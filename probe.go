@@ -28,6 +28,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -334,14 +335,12 @@ func (f *siteFetcher) lookForLLMs(ctx context.Context, before ownFile) ownFile {
 		return ownFile{}
 	}
 	path := f.internalPath(f.docPath(webpage.LLMs, ""))
-	return f.lookForOwn(ctx, path, peekMark, before, func(res *crawl.Response) bool {
+	return f.lookForOwn(ctx, path, sitemapxml.MaxBeginning, before, func(res *crawl.Response) bool {
 		contentType := res.Header.Get("Content-Type")
 		isText := strings.HasPrefix(contentType, "text/") && !htmlmeta.IsHTML(contentType)
 		return isText && !bytes.Contains(res.Body, []byte(webpage.LLMsMark))
 	})
 }
-
-const peekMark = 4 << 10 // bytes of a document, among which is the mark of a build
 
 // lookForOwn finds out whether the site has its own document at a path of ours: one with the status 200 that is so. Its body is not
 // read beyond a number of bytes: it may have no end. An upstream is asked once an hour; while it fails, what was known stays.

@@ -178,9 +178,9 @@ var generator = regexp.MustCompile(
 // beginning returns the first bytes of a document, compressed or not.
 func beginning(document []byte) []byte {
 	if z, err := gzip.NewReader(bytes.NewReader(document)); err == nil {
-		document, _ = io.ReadAll(io.LimitReader(z, 4<<10))
+		document, _ = io.ReadAll(io.LimitReader(z, sitemapxml.MaxBeginning))
 	}
-	return document[:min(len(document), 4<<10)]
+	return document[:min(len(document), sitemapxml.MaxBeginning)]
 }
 
 // isOwn reports whether a build has written a document, compressed or not.

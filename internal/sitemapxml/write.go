@@ -35,8 +35,8 @@ func (s Schema) Namespace() string {
 // theirs alike, and those are to be kept and read.
 const Mark = "<!-- caddy-sitemap -->"
 
-// maxBeginning is within how many bytes of a document its Mark is: the name of the stylesheet may be long.
-const maxBeginning = 4 << 10
+// MaxBeginning is within how many bytes of a document its Mark is: the name of the stylesheet may be long.
+const MaxBeginning = 4 << 10
 
 const (
 	declaration = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
@@ -288,6 +288,6 @@ func TextSize(base string, p page.Page) int {
 // IsOwn reports whether an [Encoder] wrote a document, of which this is at least the beginning. How a document is laid out
 // tells nothing: scripts of others write it alike.
 func IsOwn(document []byte) bool {
-	beginning := document[:min(len(document), maxBeginning)]
+	beginning := document[:min(len(document), MaxBeginning)]
 	return bytes.HasPrefix(beginning, []byte(declaration)) && bytes.Contains(beginning, []byte(Mark))
 }
