@@ -166,9 +166,10 @@ type Refresh struct {
 	// Now is the time at which the refresh began.
 	Now time.Time
 
-	site   *site
-	probed probeResult
-	served func() []files.Options // folders whose files are listed
+	site     *site
+	probed   probeResult
+	demanded bool                   // an operator requested the refresh
+	served   func() []files.Options // folders whose files are listed
 
 	ownSoon time.Duration // see site.ownSoon
 

@@ -93,8 +93,8 @@ const ownElsewhere = "the site's own sitemap names another host, so none of its 
 
 // ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap, of its sections and of its
 // news, which ours hide, and of those that its robots.txt names. Each document of an application is read at the limiter's
-// pace, every ten minutes for a day after it has changed, else once an hour, and again after a while if that failed; a file
-// is read when it has changed. What a document said last stays until it is read again.
+// pace, every ten minutes for a day after it has changed, else once an hour, when an operator requests a refresh, and again
+// after a while if that failed; a file is read when it has changed. What a document said last stays until it is read again.
 func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
 	own, err := r.readOwn(ctx, r.ownLinks(), yield)
 	if err != nil {
@@ -245,7 +245,7 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 			continue
 		}
 		doc := before.documents[link.url]
-		if !doc.isCurrent(r.Now, before.unread > 0) {
+		if !doc.isCurrent(r.Now, before.unread > 0, r.demanded) {
 			known := cmp.Or(doc, new(ownDocument))
 			// What was read from a file costs no request of an upstream, and where one has responded, more will.
 			isUpstream := known.proxied || !known.isRead && (r.probed.proxied || own.proxied)
@@ -323,12 +323,13 @@ func (d *ownDocument) links(from ownLink) []ownLink {
 }
 
 // isCurrent reports whether a document need not be looked at; nil: it must. While others were never read, one that was is
-// not read again: at a slow pace, it would take their turns.
-func (d *ownDocument) isCurrent(now time.Time, othersUnread bool) bool {
+// not read again: at a slow pace, it would take their turns. demanded: an operator wants to see what it says now.
+func (d *ownDocument) isCurrent(now time.Time, othersUnread, demanded bool) bool {
 	if d == nil || !d.isRead && d.err == nil {
 		return false
 	}
-	return now.Sub(d.at).Abs() < d.wait || othersUnread && d.err == nil && d.proxied
+	isRecent := now.Sub(d.at).Abs() < d.wait
+	return isRecent && !demanded || othersUnread && d.err == nil && d.proxied
 }
 
 // lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. isUpstream
@@ -379,7 +380,7 @@ func (r *Refresh) ownConditions(before *ownDocument) http.Header {
 	header := make(http.Header)
 	// An application may return 304 whatever has changed, and nothing of it would ever be seen.
 	isTrusted := !before.proxied || r.Now.Sub(before.full).Abs() < ownInterval
-	if before.err != nil || !isTrusted {
+	if before.err != nil || !isTrusted || r.demanded {
 		return header
 	}
 	if before.etag != "" {

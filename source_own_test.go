@@ -623,6 +623,52 @@ func TestDefaultReadsOwn(t *testing.T) {
 	}
 }
 
+// TestOwnSitemapsDemanded: a refresh that an operator requests reads the own sitemaps again, in full.
+func TestOwnSitemapsDemanded(t *testing.T) {
+	b := newBench(t, nil)
+	list := "http://named.example/a"
+	conditions := 0
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		upstream(r)
+		w.Header().Set("ETag", `"1"`)
+		if r.Header.Get("If-None-Match") != "" {
+			conditions++
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+		fmt.Fprint(w, list)
+		return nil
+	}
+	s := b.site("named.example")
+	read := func(demanded bool) string {
+		r, err := newRefresh(s, probeResult{}, b.clock.Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.demanded = demanded
+		var paths []string
+		err = r.ownSitemaps(t.Context(), func(p page.Page) error {
+			paths = append(paths, p.Path)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(paths, " ")
+	}
+	s.setReady()
+	if got := read(false); got != "/a" {
+		t.Fatalf("got %q, want /a", got)
+	}
+	list += "\nhttp://named.example/b"
+	if got := read(false); got != "/a" {
+		t.Errorf("a minute later: got %q, want what was read", got)
+	}
+	if got := read(true); got != "/a /b" || conditions > 0 {
+		t.Errorf("demanded: got %q with %d conditional requests, want /a /b", got, conditions)
+	}
+}
+
 // TestOwnSitemapsSoon: the next refresh follows soon while documents wait for their turns.
 func TestOwnSitemapsSoon(t *testing.T) {
 	b := newBench(t, nil)

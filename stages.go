@@ -68,6 +68,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 		return err
 	}
 	set := &s.handler.settings
+	source.demanded = r.demanded
 	r.source = source
 	s.hasWatched = s.hasWatched || r.before.snapshot != nil // see Refresh.watcher
 	r.source.warnOfHidden(ctx)
@@ -277,7 +278,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		ShardURLs: set.shardURLs,
 		Extended:  set.extract.Alternates || set.extract.Images,
 		Workers:   r.source.Workers,
-		Now:       r.batch,
+		Now:       r.publishedAt(s.app.now()),
 	}
 	if set.sections != nil {
 		o.Sections = set.sections.names()
@@ -290,6 +291,12 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	}
 	sel.result = result()
 	return sel, nil
+}
+
+// publishedAt returns when documents that are built at a time were modified. Those of a crawl that is published in parts
+// have times that differ: with one, clients that ask whether a document was modified would not see the next part.
+func (r *refreshing) publishedAt(now time.Time) time.Time {
+	return r.batch.Add(max(now.Sub(r.start), 0))
 }
 
 // selectOptions say how pages are selected from a generation at a time, as the probe has found the site.

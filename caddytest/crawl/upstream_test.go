@@ -297,3 +297,30 @@ func TestQuietUpstream(t *testing.T) {
 		t.Errorf("%d responses were aborted, the first: %s", len(lines), lines[0])
 	}
 }
+
+// TestModifiedInParts: a client that asks whether the sitemap was modified since it saw a part of the first crawl gets the whole.
+func TestModifiedInParts(t *testing.T) {
+	const pages = 25
+	s := prepare(t, nil)
+	var links []string
+	for i := range pages - 1 {
+		links = append(links, fmt.Sprint("/page-", i))
+	}
+	s.LoadApp(harness.Local+" {\n sitemap {\n crawl {\n rate 10/s\n}\n}\n reverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			fmt.Fprint(w, linking("home", links...))
+			return
+		}
+		fmt.Fprint(w, linking("page "+r.URL.Path))
+	})
+	const sitemap = harness.Local + "/sitemap.xml"
+	part := s.Get(sitemap)
+	if n := strings.Count(part.Text, "<url>"); part.StatusCode != http.StatusOK || n == pages {
+		t.Fatalf("status %d with %d pages, want a part", part.StatusCode, n)
+	}
+	s.Eventually(func() bool { return len(s.Locs(sitemap)) == pages }, s.SitemapLog)
+	since := part.Header.Get("Last-Modified")
+	if whole := s.Get(sitemap, "If-Modified-Since: "+since); whole.StatusCode != http.StatusOK {
+		t.Errorf("modified since %s: status %d, want 200", since, whole.StatusCode)
+	}
+}
