@@ -74,6 +74,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 func (h *Handler) options([]string) option.Options {
 	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
+	const inFiles = "write it into the block of files: files { include *.pdf }"
 	const inIndexNow = "write it into the block of indexnow"
 	crawlOff := false
 	key := ""
@@ -133,6 +134,8 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "changefreq", Hint: inRule},
 		{Name: "priority", Hint: inRule},
 		{Name: "query", Hint: "write it into the block of a source: links { query id }"},
+		{Name: "include", Hint: inFiles},
+		{Name: "include_only", Hint: inFiles},
 		{Name: "depth", Hint: "write it into the block of links: links { depth 20 }"},
 		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
 		{Name: "remember_hosts", Hint: "it is for all sites: write 'sitemap { remember_hosts <n> }' into the global options"},

@@ -80,7 +80,9 @@ func (d *dates) whyNotListed(rec *store.Record, at int64) Undated {
 
 // whyUnknown returns why it is not known when a page has changed.
 func whyUnknown(rec *store.Record) Undated {
-	own, _ := timeOf(rec)
+	own, isFile := timeOf(rec)
+	// A file that has changed has the time of that, unless it was written, or has changed, in a deployment.
+	isOfDeployment := own.unix != 0 && (isFile || rec.Changed == 0)
 	switch {
 	case rec.Steadiness.IsInDoubt():
 		return Unconfirmed
@@ -92,7 +94,7 @@ func whyUnknown(rec *store.Record) Undated {
 		return OfBuild
 	case rec.AwaitsDate():
 		return Undecided
-	case rec.Changed == 0 && own.unix != 0:
+	case isOfDeployment:
 		return OfDeployment
 	case rec.Changed == 0:
 		return NothingTells

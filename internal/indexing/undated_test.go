@@ -46,6 +46,9 @@ func TestUndated(t *testing.T) {
 		"a change not decided yet":     {set: func(rec *store.Record) { rec.Changed = now; rec.Before = now - 3600 }, want: Undecided},
 		"a deployment, by files":       {set: func(rec *store.Record) { rec.Version = 1; rec.ModTime = batch - 60 }, want: OfDeployment},
 		"a deployment, by the header":  {set: func(rec *store.Record) { rec.Modified = batch - 60 }, want: OfDeployment},
+		"changed amid a deployment": {
+			set: func(rec *store.Record) { changedAfter(now, 3600)(rec); rec.Version = 1; rec.ModTime = now - 60 }, want: OfDeployment,
+		},
 		"the time of the response":     {set: func(rec *store.Record) { rec.Modified = rec.Fetched }, want: NothingTells},
 		"a template":                   {set: changedAfter(now, 3600), want: OfTemplate},
 		"a change that was found late": {set: changedAfter(now, 3*day), want: FoundLate},
