@@ -25,9 +25,9 @@ import (
 // commandVar, in the environment, makes of the test's program Caddy's.
 const commandVar = "CADDYTEST_COMMAND"
 
-// quiet is for how long nothing changes until a deployment is over; edits are over after a quarter of it. Users wait three
+// quiet is for how long nothing changes until a deployment is over; edits are over after a quarter of it. Users wait over seven
 // times as long.
-const quiet = 40 * time.Second
+const quiet = 16 * time.Second
 
 func TestMain(m *testing.M) {
 	indexing.Quiet = int64(quiet / time.Second) // in each Caddy, too, which is this program

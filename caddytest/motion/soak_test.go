@@ -17,18 +17,30 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
+// defaultSoak is long enough for most of what a soak does, each once.
+const defaultSoak = 14 * time.Second
+
 var (
-	soakTime = flag.Duration("soak", 30*time.Second, "for how long TestSoak changes files")
+	soakTime = flag.Duration("soak", defaultSoak, "for how long TestSoak changes files")
 	soakSeed = flag.Uint64("seed", 0, "seed of TestSoak; 0: a random one")
 )
 
-// soakCaddyfile is a site whose changes show as soon as the system tells of them, or else by its interval.
-func soakCaddyfile() string {
-	options := "refresh 20s" // a deployment is not over before two intervals are
-	if runtime.GOOS != "linux" {
-		options = "refresh 5s"
+// soakInterval is the interval of the site. Its changes show as soon as the system tells of them, or else by the interval.
+func soakInterval() time.Duration {
+	switch {
+	case runtime.GOOS != "linux":
+		return 5 * time.Second
+	case *soakTime > defaultSoak:
+		return longestLag + 5*time.Second // what the system does not tell of is too late
 	}
-	return harness.Local + " {\n root * {dir}/current\n sitemap {\n " + options + "\n }\n file_server\n}"
+	return quiet / 2 // a deployment is not over before two intervals are
+}
+
+// soakQuiet is for how long nothing changes until a deployment is over.
+func soakQuiet() time.Duration { return max(quiet, 2*soakInterval()) }
+
+func soakCaddyfile() string {
+	return fmt.Sprintf("%s {\n root * {dir}/current\n sitemap {\n refresh %s\n }\n file_server\n}", harness.Local, soakInterval())
 }
 
 // soak changes a site at random while Caddy serves it.
@@ -68,7 +80,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	changed := time.Now()
-	s.server.until(changed.Add(quiet + 5*time.Second))
+	s.server.until(changed.Add(soakQuiet() + quiet/8))
 	s.within(patience, func() bool { return s.isComplete(false) }, func() string {
 		dates, err := s.dates()
 		return fmt.Sprintf("seed %d: at the end, got %q (%v), want %q\n%s", seed, pathsOf(dates), err, s.oracle.existing(), s.SitemapLog())
@@ -103,14 +115,26 @@ func (s *soak) isComplete(withDates bool) bool {
 	return true
 }
 
-// wantDated counts the changes that have a date, of pages that were there before, are still, and were not changed again.
+// wantDated waits until nearly all changes have a date.
 func (s *soak) wantDated(what string, changes []correction) {
+	s.T.Helper()
+	var counted, dated int
+	var missing []string
+	s.within(patience, func() bool {
+		counted, dated, missing = s.datedOf(changes)
+		return 20*dated >= 18*counted
+	}, func() string {
+		return fmt.Sprintf("%s: %d of %d have a date of theirs:\n%s", what, dated, counted, strings.Join(missing, "\n"))
+	})
+	s.T.Logf("%s: %d of %d have a date of theirs", what, dated, counted)
+}
+
+// datedOf counts the changes of pages that were there before, are still, and were not changed again, and those of them that have a
+// date. It describes the others.
+func (s *soak) datedOf(changes []correction) (counted, dated int, missing []string) {
 	s.T.Helper()
 	dates, err := s.dates()
 	harness.Must(s.T, err)
-	counted := 0
-	dated := 0
-	var missing []string
 	for _, c := range changes {
 		isThere := slices.Contains(s.files, c.file) && c.file.path() == c.path
 		last := c.file.moments[len(c.file.moments)-1]
@@ -125,10 +149,7 @@ func (s *soak) wantDated(what string, changes []correction) {
 		missing = append(missing, fmt.Sprintf("%s, changed at %s, has %q\n%s",
 			c.path, c.at.UTC().Format(time.RFC3339), dates[c.path], s.oracle.describe(c.path)))
 	}
-	s.T.Logf("%s: %d of %d have a date of theirs", what, dated, counted)
-	if 20*dated < 18*counted {
-		s.T.Errorf("%s: %d of %d have a date of theirs:\n%s", what, dated, counted, strings.Join(missing, "\n"))
-	}
+	return counted, dated, missing
 }
 
 // busy does one of everything, and several of what is frequent, in a random order.
@@ -159,7 +180,7 @@ func (s *soak) busy() {
 			return
 		}
 		action()
-		s.pause(2 * time.Second)
+		s.pause(quiet / 16)
 	}
 }
 
@@ -167,7 +188,7 @@ func (s *soak) busy() {
 func (s *soak) calm() {
 	for range 1 + s.rand.IntN(6) {
 		s.small()()
-		s.pause(8 * time.Second)
+		s.pause(quiet / 4)
 	}
 }
 
@@ -178,7 +199,7 @@ func (s *soak) small() func() {
 
 // rest is a time without changes: too short for dates to be decided, or long enough for those of edits, or for all.
 func (s *soak) rest() {
-	rest := pick(s.rand, []time.Duration{5 * time.Second, quiet/4 + 10*time.Second, quiet + 20*time.Second, quiet + 20*time.Second})
+	rest := pick(s.rand, []time.Duration{quiet / 8, quiet/4 + 10*time.Second, soakQuiet() + 20*time.Second, soakQuiet() + 20*time.Second})
 	ends := time.Now().Add(rest)
 	if ends.After(s.until) {
 		ends = s.until
