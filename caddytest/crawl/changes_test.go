@@ -98,6 +98,7 @@ func TestRobotsStaysForbidden(t *testing.T) {
 		s.WantDates(harness.Local, listed)
 	}
 	respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	s.Refreshes(1) // else the tenth refresh would notice
 	s.Logged("cannot fetch robots.txt")
 	change()
 	s.Restart(caddyfile)

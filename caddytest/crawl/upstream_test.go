@@ -193,7 +193,7 @@ func TestUpstreamMaintenance(t *testing.T) {
 		upstreams[name] = u
 		// A refresh must have the time for all pages: a loss that comes in small parts is not held back.
 		concurrency := map[string]int{"maintained": n, "redirects": n, "unavailable": 1, "breaks-off": 1}[name]
-		fmt.Fprintf(&caddyfile, "%s {\n sitemap {\n refresh 2s\n files {dir}/site {\n clean_urls off\n }\n crawl {\n rate 1000/s\n concurrency %d\n }\n }\n reverse_proxy %s\n}\n", originOf(name), concurrency, harness.Backend(t, u.ServeHTTP))
+		fmt.Fprintf(&caddyfile, "%s {\n sitemap {\n refresh 1500ms\n files {dir}/site {\n clean_urls off\n }\n crawl {\n rate 1000/s\n concurrency %d\n }\n }\n reverse_proxy %s\n}\n", originOf(name), concurrency, harness.Backend(t, u.ServeHTTP))
 	}
 	s.Load(caddyfile.String())
 	var origins []string
@@ -259,8 +259,9 @@ func TestRobotsForbids(t *testing.T) {
 	if got := u.fetched(); !slices.Equal(got, allowed) {
 		t.Errorf("fetched %q, want %q", got, allowed)
 	}
-	// Another robots.txt is heeded with the next refresh.
+	// Another robots.txt is heeded with the next refresh that an operator asks for, and else with the tenth.
 	s.Write(map[string]string{"site/robots.txt": "User-agent: *\nDisallow: /about\n"})
+	s.Refreshes(1)
 	allowed = strings.Fields(private + " " + public)
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append([]string{"/"}, allowed...))...)
 	s.Eventually(func() bool {

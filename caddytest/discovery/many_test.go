@@ -53,7 +53,7 @@ func TestMadeUpHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := &platform{hasDefault: hasDefault, requests: make(map[string][]string)}
 			s := prepare(t, nil)
-			s.LoadApp("http://tenant-named.example:{port}, http://*.example:{port} {\nsitemap\nreverse_proxy {app}\n}", app.ServeHTTP)
+			s.LoadApp("http://tenant-named.example:{port}, http://*.example:{port} {\nsitemap {\ncrawl {\nrate 100/s\n}\n}\nreverse_proxy {app}\n}", app.ServeHTTP)
 			ask := func(host string) int {
 				r, err := s.Try(http.MethodGet, "http://"+host+":{port}/sitemap.xml")
 				if err != nil {
