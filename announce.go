@@ -27,9 +27,8 @@ import (
 )
 
 const (
-	announceAtOnce = 8                // requests to search engines and hubs, of all sites
-	queuePatience  = time.Second      // with the storage, while a refresh waits
-	queueRetry     = 10 * time.Second // until a queue that could not be loaded is tried again
+	announceAtOnce = 8           // requests to search engines and hubs, of all sites
+	queuePatience  = time.Second // with the storage, while a refresh waits
 )
 
 // IndexNow sets that search engines are told at once which pages changed, by the protocol of
@@ -205,7 +204,7 @@ func (s *site) runAnnouncements() {
 		if q != nil {
 			q.Run(s.ctx, s.announceRunner(q))
 		}
-		wait.Within(queueRetry, s.ctx.Done())
+		wait.Within(announce.Gap, s.ctx.Done())
 	}
 }
 

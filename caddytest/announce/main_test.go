@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 )
 
 func TestMain(m *testing.M) {
+	announce.Gap = time.Second // in each Caddy, too, which is this program
 	harness.Main(m, "^Test(Alias|Announced|Damaged|Failures|Killed|Prefix|Reload|Shadowed|Title)$")
 }
 

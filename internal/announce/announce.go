@@ -28,7 +28,6 @@ const (
 	newShare   = 10 // of what a day allows, a tenth is kept for added pages
 
 	day          = 24 * time.Hour
-	gap          = 10 * time.Second // between two requests to a target
 	holdFor      = 90 * time.Second // that changes wait for added pages to be confirmed, to be sent with them
 	goneFor      = 3 * time.Minute  // that a page is gone before it is requested again: a deployment may have failed
 	checkFor     = 10 * time.Second // for removed pages, before what is due is sent
@@ -37,6 +36,9 @@ const (
 	maxBackOff   = 6 * time.Hour
 	tooMany      = 10 * time.Minute // after a 429 without Retry-After, at least
 )
+
+// Gap is between two requests to a target, and between two tries to load a queue. Only tests set less.
+var Gap = 10 * time.Second
 
 // DefaultEndpoint is the one that passes URLs on to all search engines that take part in IndexNow.
 const DefaultEndpoint = "https://api.indexnow.org/indexnow"

@@ -413,7 +413,7 @@ func TestRecent(t *testing.T) {
 		for job, _ := q.Begin(now); job != nil; job, _ = q.Begin(now) {
 			sent += job.URLs
 			q.End(job, Outcome{Requested: true, Status: 200}, now)
-			now = now.Add(gap)
+			now = now.Add(Gap)
 		}
 		return sent
 	}

@@ -159,7 +159,7 @@ func (q *Queue) correct(now time.Time) {
 func (t *target) correct(now time.Time) {
 	longest := wait.MaxRetryAfter
 	if t.Failures <= 0 {
-		longest = gap // only a failure has a target wait for longer
+		longest = Gap // only a failure has a target wait for longer
 	}
 	// Counted from Last, and bounded, as what is stored may be damaged.
 	pause := min(max(t.Next.Sub(t.Last), 0), longest)

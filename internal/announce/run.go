@@ -53,7 +53,7 @@ func (q *Queue) begin(t *target, now time.Time) (due time.Time) {
 		t.note(p)
 	}
 	t.Last = now
-	t.Next = now.Add(gap)
+	t.Next = now.Add(Gap)
 	t.Sent += t.noted()
 	return now
 }
@@ -87,7 +87,7 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	t := job.target
 	now = now.UTC()
 	t.Last = now
-	t.Next = now.Add(gap)
+	t.Next = now.Add(Gap)
 	t.Reason = o.Reason
 	if !o.Requested {
 		t.Sent -= job.URLs // which Begin has counted

@@ -272,12 +272,12 @@ func TestSend(t *testing.T) {
 		next    time.Duration // stop: nothing is sent any more
 		reason  string        // a part of it; "": it is accepted
 	}{
-		"200":                                {IndexNow, reply(200, ""), gap, ""},
-		"202":                                {IndexNow, reply(202, ""), gap, ""},
+		"200":                                {IndexNow, reply(200, ""), Gap, ""},
+		"202":                                {IndexNow, reply(202, ""), Gap, ""},
 		"ping, 200":                          {Ping, reply(200, ""), hour, ""},
 		"hub, 204":                           {Hub, reply(204, ""), 5 * minute, ""},
-		"endless body":                       {IndexNow, endless, gap, ""},
-		"body that hangs":                    {IndexNow, slow, gap, ""},
+		"endless body":                       {IndexNow, endless, Gap, ""},
+		"body that hangs":                    {IndexNow, slow, Gap, ""},
 		"hangs":                              {IndexNow, hang, minute, "Timeout exceeded"},
 		"nobody listens":                     {IndexNow, nil, minute, "refused"},
 		"closes the connection":              {IndexNow, hijack(""), minute, "EOF"},
@@ -397,7 +397,7 @@ func TestPauses(t *testing.T) {
 			s := q.End(job, Outcome{Requested: true, Status: status, Reason: "refused"}, now)
 			got, now = append(got, fmt.Sprint(math.Round(100*s.Next.Sub(now).Minutes())/100)), s.Next
 			if s.Stopped {
-				got[i], now = "stop", s.Last.Add(gap)
+				got[i], now = "stop", s.Last.Add(Gap)
 				if q = restart(t, q.Encode(), indexNowOnly); !strings.HasSuffix(s.Reason, "nothing is sent until the configuration is reloaded") || s.Waiting != 0 {
 					t.Errorf("%+v", s)
 				}
