@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -90,56 +89,67 @@ func (s *server) wantHealthy(caddyfile string) {
 	s.keepsRefreshing(healthyOrigin, 1)
 }
 
-// TestHanging: what hangs is named in a line of the log, and nothing else waits for it.
+const (
+	onFSOrigin = "http://hanging.localhost:{port}"
+	onFS       = onFSOrigin + " {\n root * .\n fs hanging\n sitemap {\n refresh 1s\n }\n file_server\n}\n"
+)
+
+// prepareHanging makes a healthy site, and the Caddyfile of it and of a site on the file system that may hang.
+func prepareHanging(t *testing.T) (s *server, caddyfile string) {
+	t.Helper()
+	s = prepare(t, nil)
+	s.OpenAdmin()
+	s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
+	s.Put("site/page.html", harness.Whole("", "page"), harness.DayOf(0))
+	return s, "{\n filesystem hanging test_hanging {dir}/site\n}\n" + healthy + onFS
+}
+
+// loadAllHanging loads a healthy site, and beside it sites of which all upstreams and disks hang. It returns the Caddyfile.
+func loadAllHanging(t *testing.T) (s *server, caddyfile string) {
+	t.Helper()
+	s, caddyfile = prepareHanging(t)
+	hang(t)
+	app := deaf(t)
+	for i := range 4 {
+		caddyfile += fmt.Sprintf("http://hanging%d.localhost:{port} {\n sitemap {\n refresh 1s\n links\n }\n reverse_proxy %s\n}\n", i, app)
+	}
+	s.Load(caddyfile)
+	promptly(t, "the healthy site's first answer", func() { s.WantLocs(healthyOrigin+"/sitemap.xml", healthyOrigin+"/") })
+	return s, caddyfile
+}
+
+// TestHanging: nothing waits for what hangs from the start.
 func TestHanging(t *testing.T) {
-	const onFSOrigin = "http://hanging.localhost:{port}"
-	const onFS = onFSOrigin + " {\n root * .\n fs hanging\n sitemap {\n refresh 1s\n }\n file_server\n}\n"
-	upstreams := func(t *testing.T) string {
-		caddyfile, app := "", deaf(t)
-		for i := range 4 {
-			caddyfile += fmt.Sprintf("http://hanging%d.localhost:{port} {\n sitemap {\n refresh 1s\n links\n }\n reverse_proxy %s\n}\n", i, app)
-		}
-		return caddyfile
-	}
-	for name, sites := range map[string]func(t *testing.T) string{
-		"from the start": func(t *testing.T) string {
-			hang(t)
-			return onFS + upstreams(t)
-		},
-		"later": func(*testing.T) string { return onFS },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := prepare(t, nil)
-			s.OpenAdmin()
-			s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
-			s.Put("site/page.html", harness.Whole("", "page"), harness.DayOf(0))
-			caddyfile := "{\n filesystem hanging test_hanging {dir}/site\n}\n" + healthy + sites(t)
-			begun := time.Now()
-			s.Load(caddyfile)
-			if name == "later" {
-				s.WantLocs(onFSOrigin+"/sitemap.xml", onFSOrigin+"/page.html")
-				hang(t)
-			}
-			promptly(t, "the healthy site's first answer", func() { s.WantLocs(healthyOrigin+"/sitemap.xml", healthyOrigin+"/") })
-			s.wantHealthy(caddyfile)
-			most := 1 + int(min(time.Since(begun)/(10*time.Second), 1)) // before the reload, too, if that came late
-			if name == "later" {
-				s.WantLocs(onFSOrigin+"/sitemap.xml", onFSOrigin+"/page.html")
-			} else {
-				for _, origin := range []string{onFSOrigin, "http://hanging3.localhost:{port}"} {
-					s.Logged(`"level":"warn"`, `"site":"`+origin+`"`, "hangs")
-					lines := slices.DeleteFunc(s.LogLines(`"level":"warn"`, `"site":"`+origin+`"`), func(line string) bool {
-						return strings.Contains(line, "cannot fetch robots.txt") // which comes ten seconds later
-					})
-					if len(lines) > most || !strings.Contains(lines[0], "hangs") {
-						t.Errorf("the log warns %d times of %s, want %d: %s", len(lines), origin, most, lines)
-					}
-				}
-				s.keepsRefreshing(healthyOrigin, 1)
-			}
-			promptly(t, "Stop", s.Stop)
+	s, caddyfile := loadAllHanging(t)
+	s.wantHealthy(caddyfile)
+	promptly(t, "Stop", s.Stop)
+}
+
+// TestHangingIsLogged: what hangs is named in a line of the log.
+func TestHangingIsLogged(t *testing.T) {
+	s, _ := loadAllHanging(t)
+	for _, origin := range []string{onFSOrigin, "http://hanging3.localhost:{port}"} {
+		s.Logged(`"level":"warn"`, `"site":"`+origin+`"`, "hangs")
+		lines := slices.DeleteFunc(s.LogLines(`"level":"warn"`, `"site":"`+origin+`"`), func(line string) bool {
+			return strings.Contains(line, "cannot fetch robots.txt") // which comes ten seconds later
 		})
+		if len(lines) != 1 || !strings.Contains(lines[0], "hangs") {
+			t.Errorf("the log warns %d times of %s, want once: %s", len(lines), origin, lines)
+		}
 	}
+	s.keepsRefreshing(healthyOrigin, 1)
+}
+
+// TestHangingLater: nothing waits for a disk that hangs once its site is listed, and what is listed stays.
+func TestHangingLater(t *testing.T) {
+	s, caddyfile := prepareHanging(t)
+	s.Load(caddyfile)
+	s.WantLocs(onFSOrigin+"/sitemap.xml", onFSOrigin+"/page.html")
+	hang(t)
+	promptly(t, "the healthy site's first answer", func() { s.WantLocs(healthyOrigin+"/sitemap.xml", healthyOrigin+"/") })
+	s.wantHealthy(caddyfile)
+	s.WantLocs(onFSOrigin+"/sitemap.xml", onFSOrigin+"/page.html")
+	promptly(t, "Stop", s.Stop)
 }
 
 // TestHangingList: a list that hangs does not keep a site whose files are there from its
