@@ -9,8 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, "^Test(DamagedState|DocumentsCarriedOver|DocumentsRetired|Examples|Extensions|FailedReload|FailingSource|Homeless|"+
-		"Pipes|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|URLsReadAgain|Watched.*)$")
+	harness.Main(m, "^Test(Another.*|Damaged.*|DocumentsCarriedOver|DocumentsRetired|Examples|Extensions|FailedReload|FilesMessy|Homeless|"+
+		".*Source|OwnStorage|Pipes|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|KeepsSnapshots|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|Sites|StateFolders|URLsReadAgain|Watched.*)$")
 }
 
 // server is a running Caddy, with what these tests want of it.

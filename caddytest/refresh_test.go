@@ -197,46 +197,66 @@ func scriptedSites(t *testing.T, n int, options string) string {
 // heldBack is what the log says of a change that is to be confirmed.
 const heldBack = "sitemap change held back until later refreshes confirm it"
 
-// TestFailingSource is promise 4, seen from outside.
+// TestFailingSource, TestPanickingSource and TestShrunkSource are promise 4, seen from outside.
 func TestFailingSource(t *testing.T) {
-	script := newScript(t, "/a", "/b", "/c", "/d")
+	s := testHeldBack(t, func(script *script) {
+		script.err = errors.New("scripted failure")
+		script.pages = []string{"/a"}
+	})
+	s.wantLoggedOnce("gathering pages failed", "scripted failure")
+}
+
+func TestPanickingSource(t *testing.T) {
+	s := testHeldBack(t, func(script *script) {
+		script.panics = true
+		script.pages = []string{"/a"}
+	})
+	s.wantLoggedOnce("gathering pages failed", "as the script says")
+	s.wantLoggedOnce("gathering pages failed", `"stack"`)
+}
+
+func TestShrunkSource(t *testing.T) {
+	s := testHeldBack(t, func(script *script) { script.pages = []string{"/a"} })
+	s.wantLoggedOnce(heldBack, "less than half of the pages would be left")
+}
+
+// wantLoggedOnce reports if a line with some words was not logged once.
+func (s *server) wantLoggedOnce(words ...string) {
+	s.T.Helper()
+	if n := len(s.LogLines(words...)); n != 1 {
+		s.T.Errorf("%q is logged %d times, want once", words, n)
+	}
+}
+
+// testHeldBack has a source fail for a while, in which nothing changes.
+func testHeldBack(t *testing.T, fail func(*script)) *server {
+	t.Helper()
+	pages := []string{"/a", "/b", "/c", "/d"}
+	script := newScript(t, pages...)
 	s := start(t, scriptedSites(t, 1, "urls {\n/listed\n}"), nil)
 	const url, base = "http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}"
-	s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+	wantAll := func() {
+		t.Helper()
+		s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
+	}
+	wantAll()
 	good := s.Get(url)
-	for _, test := range []struct {
-		name string
-		fail func()
-		line string
-	}{
-		{"fails", func() { script.err, script.pages = errors.New("scripted failure"), []string{"/a"} }, "scripted failure"},
-		{"panics", func() { script.panics, script.pages = true, []string{"/a"} }, "as the script says"},
-		{"has few pages", func() { script.pages = []string{"/a"} }, "less than half of the pages would be left"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			before := len(s.LogLines(heldBack))
-			script.with(test.fail)
-			s.Eventually(func() bool { return len(s.LogLines(heldBack)) > before },
-				func() string { return "no change is held back\n" + s.SitemapLog() })
-			script.await(s, 2)
-			s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
-			if n := len(s.LogLines(heldBack)); n != before+1 {
-				t.Errorf("the log says %d times that it is held back, want once", n-before)
-			}
-			if n := len(s.LogLines("gathering pages failed", test.line)); test.name != "has few pages" && n != 1 {
-				t.Errorf("the log says %d times that it failed, want once", n)
-			}
-			script.with(func() { script.err, script.panics, script.pages = nil, false, []string{"/a", "/b", "/c", "/d"} })
-			s.WantLocs(url, base+"/a", base+"/b", base+"/c", base+"/d", base+"/listed")
-			script.await(s, 2)
-			if r := s.Get(url); r.Header.Get("Etag") != good.Header.Get("Etag") {
-				t.Error("the same pages as before have another ETag")
-			}
-		})
+	script.with(func() { fail(script) })
+	s.Logged(heldBack)
+	script.await(s, 2)
+	wantAll()
+	s.wantLoggedOnce(heldBack)
+	script.with(func() {
+		script.err = nil
+		script.panics = false
+		script.pages = pages
+	})
+	wantAll()
+	script.await(s, 2)
+	if r := s.Get(url); r.Header.Get("Etag") != good.Header.Get("Etag") {
+		t.Error("the same pages as before have another ETag")
 	}
-	if n := len(s.LogLines("gathering pages failed", `"stack"`)); n != 1 {
-		t.Errorf("the stack of a panic is logged %d times, want once", n)
-	}
+	return s
 }
 
 // TestSamePagesSameBytes is promise 3: another server, another order of making the files.
