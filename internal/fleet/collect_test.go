@@ -104,13 +104,17 @@ func TestCollectShortLives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hours of polls")
 	}
+	minutes := 3 * 60 // much longer than anything is kept
+	if isLong {
+		minutes *= 2
+	}
 	for name, test := range map[string]struct {
 		lives int // minutes
 		nodes int
 	}{"three minutes": {3, 1}, "two minutes": {2, 1}, "two nodes": {1 << 20, 2}, "two nodes that are killed": {5, 2}} {
 		bubble(t, name, func(t *testing.T, f *fake) {
 			nodes := make([]*Node, test.nodes)
-			for minute := range 6 * 60 {
+			for minute := range minutes {
 				i := minute % test.nodes
 				n := nodes[i]
 				if n == nil || minute%test.lives == 0 {
@@ -136,7 +140,7 @@ func TestCollectShortLives(t *testing.T) {
 				}
 			}
 			// Two objects a minute, which two nodes may delete twice.
-			if got := f.calls["delete objects"]; got > 2*2*6*60 {
+			if got := f.calls["delete objects"]; got > 2*2*minutes {
 				t.Errorf("%d deletions", got)
 			}
 		})
@@ -435,7 +439,11 @@ func (l *lossy) Load(ctx context.Context, key string) ([]byte, error) {
 // bounded.
 func TestCollectModel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a working day of polls")
+		t.Skip("hours of polls")
+	}
+	hours := 5
+	if isLong {
+		hours = 8
 	}
 	for name, test := range map[string]struct {
 		faults    faults
@@ -462,7 +470,7 @@ func TestCollectModel(t *testing.T) {
 			}
 			f.set(test.faults)
 			var most int
-			for minute := range 8 * 60 {
+			for minute := range hours * 60 {
 				writers := 1
 				if test.faults.locks > 0 {
 					writers = 1 + rand.IntN(2)

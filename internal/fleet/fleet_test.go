@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -273,6 +274,9 @@ func (w *world) stop() {
 // clocks are those of three processes.
 var clocks = []time.Duration{0, time.Hour, -time.Hour}
 
+// isLong asks for the full length of what is simulated.
+var isLong = os.Getenv("SITEMAP_LONG") != ""
+
 // TestMain has the compressor make what it shares outside of any bubble of fake time.
 func TestMain(m *testing.M) {
 	s, _ := store.Open(context.Background(), store.NewMemory(), store.Options{})
@@ -293,17 +297,20 @@ func TestFaults(t *testing.T) {
 		loses  bool // all that is stored
 		hours  int
 	}{
-		"none":         {faults{}, false, false, 3},
-		"kills":        {faults{slow: time.Second}, true, false, 6},
-		"slow":         {faults{slow: 15 * time.Second}, false, false, 3},
-		"fails":        {faults{fail: .2}, false, false, 3},
-		"hangs":        {faults{hang: .05}, false, false, 3},
-		"late":         {faults{lag: 30 * time.Second}, false, false, 3},
-		"two winners":  {faults{locks: 1, slow: time.Second}, false, false, 6},
-		"all together": {all, true, false, 12},
-		"loses all":    {faults{slow: time.Second}, false, true, 6},
-		"loses more":   {all, true, true, 12},
+		"none":         {faults{}, false, false, 1},
+		"kills":        {faults{slow: time.Second}, true, false, 2},
+		"slow":         {faults{slow: 15 * time.Second}, false, false, 1},
+		"fails":        {faults{fail: .2}, false, false, 1},
+		"hangs":        {faults{hang: .05}, false, false, 1},
+		"late":         {faults{lag: 30 * time.Second}, false, false, 1},
+		"two winners":  {faults{locks: 1, slow: time.Second}, false, false, 2},
+		"all together": {all, true, false, 4},
+		"loses all":    {faults{slow: time.Second}, false, true, 2},
+		"loses more":   {all, true, true, 4},
 	} {
+		if isLong {
+			test.hours *= 3
+		}
 		if testing.Short() { // as under the race detector: in simulated time, Go's runtime may crash (https://go.dev/issue/78156)
 			if test.hours = 1; test.faults != all {
 				continue
@@ -349,12 +356,16 @@ func TestGarbage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("weeks of polls")
 	}
+	days := 4 // of which the last has the other pages
+	if isLong {
+		days = 12
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 20*time.Minute)
 		for _, ahead := range clocks {
 			w.start(store.NewMemory(), ahead)
 		}
-		for day := range 12 {
+		for day := range days {
 			w.storage.set(faults{slow: 3 * time.Second, fail: .02, lag: 10 * time.Second, locks: .8})
 			for range 12 {
 				w.mu.Lock()

@@ -61,23 +61,26 @@ func TestGroupUsedAgain(t *testing.T) {
 	}
 }
 
+// refreshEvery is how often a process refreshes its site: more often would only take longer.
+const refreshEvery = 2 * time.Hour
+
 // memberOf returns a process of a site by some settings, and its storage.
 func memberOf(f *fake, group string) *Member {
-	m := NewMember(MemberOptions{Site: siteA, Group: strings.TrimPrefix(group, "sitemap/"), Interval: time.Hour, Prefix: "any", Now: time.Now})
+	m := NewMember(MemberOptions{Site: siteA, Group: strings.TrimPrefix(group, "sitemap/"), Interval: refreshEvery, Prefix: "any", Now: time.Now})
 	m.Configure(folderList{&client{fake: f}}, 0)
 	return m
 }
 
-// refresh commits a change, as a process does each hour.
+// refresh commits a change, as a process does every two hours.
 func (m *Member) refresh(t *testing.T, content string) {
 	t.Helper()
 	_ = m.Poll(t.Context())
 	follow(t, m.Node)
-	_, err := m.Commit(t.Context(), persist.Commit{Next: time.Hour}, func() error { return commit(m.Node, "kept", content) })
+	_, err := m.Commit(t.Context(), persist.Commit{Next: refreshEvery}, func() error { return commit(m.Node, "kept", content) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = m.Look(t.Context(), content, time.Hour)
+	err = m.Look(t.Context(), content, refreshEvery)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +111,12 @@ func TestGroups(t *testing.T) {
 				b.refresh(t, "by b")
 				a, c := memberOf(f, groupA), memberOf(f, groupC)
 				_ = a.Inherited(t.Context())
-				hours := func(n int) {
-					for hour := range n {
-						if hour%24 == 23 { // a deployment
+				pass := func(days int) {
+					for hour := 0; hour < days*24; hour += int(refreshEvery / time.Hour) {
+						if hour%24 == 22 { // a deployment
 							a = memberOf(f, groupA)
 						}
-						time.Sleep(time.Hour)
+						time.Sleep(refreshEvery)
 						a.refresh(t, time.Now().String())
 						if test.isUsed {
 							b.refresh(t, time.Now().String())
@@ -123,11 +126,11 @@ func TestGroups(t *testing.T) {
 						}
 					}
 				}
-				hours(29 * 24)
+				pass(29)
 				if len(f.below(groupB)) == 0 {
 					t.Fatal("deleted too early")
 				}
-				hours(4 * 24)
+				pass(4)
 				if got := f.below(groupB); len(got) > 0 != test.want {
 					t.Errorf("left: %q", got)
 				}
@@ -136,7 +139,7 @@ func TestGroups(t *testing.T) {
 				}
 				back := memberOf(f, groupB)
 				back.refresh(t, "again")
-				hours(48)
+				pass(2)
 				if got := f.below(groupB); len(got) < 4 {
 					t.Errorf("of settings that came back: %q", got)
 				}

@@ -96,7 +96,7 @@ func TestObjects(t *testing.T) {
 			last := fmt.Sprintf("%s.%d", objectKey(store.Hash(data)), (size-1)/partSize)
 			for _, want := range []error{errEarly, fs.ErrNotExist} {
 				for _, data := range [][]byte{nil, []byte("others wrote this")} {
-					f.keys[last] = append(f.keys[last], value{time.Now(), data})
+					f.keys[last] = append(f.keys[last], value{at: time.Now(), data: data})
 					if _, err := reader.Load(t.Context(), key); !errors.Is(err, want) {
 						t.Errorf("lost: got %v, want %v", err, want)
 					}

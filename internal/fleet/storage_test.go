@@ -28,8 +28,9 @@ type faults struct {
 
 // value is that of a key from a time on; nil: it is deleted.
 type value struct {
-	at   time.Time
-	data []byte
+	at      time.Time
+	data    []byte
+	current current // what it says, if the key is that of current
 }
 
 // fake is the storage of a fleet. It checks that nothing is deleted, or not there, that current names.
@@ -38,14 +39,15 @@ type fake struct {
 	mu     sync.Mutex
 	faults faults
 	keys   map[string][]value
-	locks  map[string]time.Time // until when they are held
-	calls  map[string]int       // by operation and kind of key
-	lost   bool                 // something that is named was lost, which is no error
-	others bool                 // keys of other sites may be deleted, too
+	in     map[string]map[string]bool // the keys of the objects that a manifest names, by the manifest's
+	locks  map[string]time.Time       // until when they are held
+	calls  map[string]int             // by operation and kind of key
+	lost   bool                       // something that is named was lost, which is no error
+	others bool                       // keys of other sites may be deleted, too
 }
 
 func newFake(t testing.TB) *fake {
-	return &fake{t: t, keys: make(map[string][]value), locks: make(map[string]time.Time), calls: make(map[string]int)}
+	return &fake{t: t, keys: make(map[string][]value), in: make(map[string]map[string]bool), locks: make(map[string]time.Time), calls: make(map[string]int)}
 }
 
 func (f *fake) set(faults faults) {
@@ -55,30 +57,43 @@ func (f *fake) set(faults faults) {
 }
 
 // at returns the value of a key at a time. Under mu.
-func (f *fake) at(key string, at time.Time) []byte {
+func (f *fake) at(key string, at time.Time) []byte { return f.version(key, at).data }
+
+// version returns what a key has at a time. Under mu.
+func (f *fake) version(key string, at time.Time) value {
 	versions := f.keys[key]
 	for i := len(versions) - 1; i >= 0; i-- {
 		if !versions[i].at.After(at) {
-			return versions[i].data
+			return versions[i]
 		}
 	}
-	return nil
+	return value{}
 }
 
 // named returns the keys of the objects that current names, without the part. Under mu.
-func (f *fake) named() map[string]bool { return f.namedBy(f.at("site/current", time.Now())) }
+func (f *fake) named() map[string]bool {
+	return f.namedBy(f.version("site/current", time.Now()).current)
+}
 
 // namedBy returns the keys of the objects that a value of current names. Under mu.
-func (f *fake) namedBy(value []byte) map[string]bool {
-	c := decodeCurrent(value)
+func (f *fake) namedBy(c current) map[string]bool {
 	if c.Generation == 0 {
 		return nil
 	}
-	named := make(map[string]bool)
-	for _, match := range objectPattern.FindAllSubmatch(f.at(objectKey(c.Manifest)+".0", time.Now()), -1) {
-		named[objectKey(string(match[1]))] = true
+	manifest := objectKey(c.Manifest)
+	content := f.at(manifest+".0", time.Now())
+	if content == nil {
+		return map[string]bool{manifest: true}
 	}
-	named[objectKey(c.Manifest)] = true
+	// An object is named after its content: each is searched once, although each deletion asks for an hour of them.
+	named := f.in[manifest]
+	if named == nil {
+		named = map[string]bool{manifest: true}
+		for _, match := range objectPattern.FindAllSubmatch(content, -1) {
+			named[objectKey(string(match[1]))] = true
+		}
+		f.in[manifest] = named
+	}
 	return named
 }
 
@@ -90,11 +105,11 @@ func (f *fake) wasNamed(key string) bool {
 	var later current
 	isOverwritten := false
 	for i := len(versions) - 1; i >= 0; i-- {
-		c := decodeCurrent(versions[i].data)
+		c := versions[i].current
 		if c.compare(later) != 0 { // else it was written again
 			isOverwritten = later.Generation > 0 && !later.At.After(c.At)
 		}
-		if !isOverwritten && f.namedBy(versions[i].data)[key] {
+		if !isOverwritten && f.namedBy(c)[key] {
 			return true
 		}
 		if versions[i].at.Before(hourAgo) {
@@ -124,7 +139,11 @@ func objectKey(name string) string { return "site/objects/" + name }
 // change stores or deletes. Under mu.
 func (f *fake) change(key string, data []byte) {
 	now := time.Now()
-	f.keys[key] = append(f.keys[key], value{now, data})
+	stored := value{at: now, data: data}
+	if key == "site/current" {
+		stored.current = decodeCurrent(data)
+	}
+	f.keys[key] = append(f.keys[key], stored)
 	for i := range f.keys[key] { // what no client can see any more
 		if i+1 == len(f.keys[key]) || f.keys[key][i+1].at.After(now.Add(-time.Hour)) {
 			f.keys[key] = f.keys[key][i:]
