@@ -362,11 +362,17 @@ func randomTree(rnd *rand.Rand, dir, outside string, depth int, links *int) {
 	}
 }
 
+// isLong asks for as many random trees and changes as find what is rare.
+var isLong = os.Getenv("SITEMAP_LONG") != ""
+
 // TestRandomTrees: whatever is in a tree, all ways to read it list the same, in order.
 func TestRandomTrees(t *testing.T) {
-	rounds := 36
-	if testing.Short() {
-		rounds = 12
+	rounds := 12
+	switch {
+	case testing.Short():
+		rounds = 6
+	case isLong:
+		rounds = 36
 	}
 	base := build(t, nil)
 	for i := range rounds {
@@ -478,13 +484,13 @@ func leaked() (left string) {
 // leaves no goroutine.
 func TestEndings(t *testing.T) {
 	pages := tree{}
-	for i := range 2000 {
-		pages[fmt.Sprintf("%02d/%02d/p%d.html", i%20, i%50, i)] = "x"
+	for i := range 500 {
+		pages[fmt.Sprintf("%02d/%02d/p%d.html", i%10, i%25, i)] = "x"
 	}
 	root := build(t, pages)
 	failed := errors.New("no more")
 	for _, workers := range []int{1, 2, 4} {
-		for _, after := range []int{1, 2, 500, 1999} {
+		for _, after := range []int{1, 2, 125, 499} {
 			for _, want := range []error{failed, context.Canceled, errPanic} {
 				ctx, cancel := context.WithCancel(context.Background())
 				n := 0

@@ -38,32 +38,32 @@ func sampleOf(t testing.TB, o Options) uint64 {
 	return digest
 }
 
-// treeOf is one of so many files, 20 in a folder.
+// treeOf is one of so many files, four in a folder.
 func treeOf(n int) map[string]string {
 	all := map[string]string{"index.html": "front"}
 	for i := range n {
-		all[fmt.Sprintf("%03d/%d/%04d.html", i/200, i/20, i)] = fmt.Sprint("page ", i)
+		all[fmt.Sprintf("%03d/%d/%04d.html", i/20, i/4, i)] = fmt.Sprint("page ", i)
 	}
 	return all
 }
 
 // TestSample: equal trees have equal samples, whatever their roots and times are; others have not.
 func TestSample(t *testing.T) {
-	base := treeOf(1000)
+	base := treeOf(100)
 	want := sampleOf(t, Options{Root: grow(t, base)})
 	for name, test := range map[string]struct {
 		change func(all map[string]string)
 		isSame bool
 	}{
 		"the same tree":           {func(map[string]string) {}, true},
-		"a file is missing":       {func(all map[string]string) { delete(all, "004/45/0900.html") }, false},
-		"a file more":             {func(all map[string]string) { all["004/45/new.html"] = "" }, false},
-		"a file is renamed":       {func(all map[string]string) { delete(all, "004/45/0900.html"); all["004/45/x.html"] = "page 900" }, false},
+		"a file is missing":       {func(all map[string]string) { delete(all, "004/22/0090.html") }, false},
+		"a file more":             {func(all map[string]string) { all["004/22/new.html"] = "" }, false},
+		"a file is renamed":       {func(all map[string]string) { delete(all, "004/22/0090.html"); all["004/22/x.html"] = "page 90" }, false},
 		"all files are longer":    {func(all map[string]string) { appendTo(all, "!") }, false},
 		"a folder is missing":     {func(all map[string]string) { removeFolder(all, "003/") }, false},
 		"an asset, and a dotfile": {func(all map[string]string) { all["004/a.js"] = "x"; all[".git/x.html"] = "x"; all[".x.html"] = "x" }, true},
 	} {
-		all := treeOf(1000)
+		all := treeOf(100)
 		test.change(all)
 		if got := sampleOf(t, Options{Root: grow(t, all)}); got == want != test.isSame {
 			t.Errorf("%s: is the same: %t", name, got == want)
