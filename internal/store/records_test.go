@@ -15,7 +15,7 @@ func realistic(n int) []Record { return slices.Clone(largeSite()[:n]) }
 
 var largeSite = sync.OnceValue(func() []Record {
 	random := rand.New(rand.NewPCG(1, 2))
-	records := make([]Record, 60_000)
+	records := make([]Record, 30_000)
 	for i := range records {
 		batch := int64(1_790_000_000 + i%3*86_400)
 		fetched := batch + int64(i/12_000)
