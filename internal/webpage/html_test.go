@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/bits"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,14 +120,25 @@ var shapes = []struct {
 	{"one folder", 20_000, func(i int) string { return fmt.Sprintf("/%07d", i) }, 50, 3},
 }
 
-// isLarge reports whether a shape takes seconds.
-func isLarge(pages int) bool { return pages > 50_000 }
+// isLong asks for the largest sites, too.
+var isLong = os.Getenv("SITEMAP_LONG") != ""
+
+// isLeftOut reports whether a site of so many pages takes too long.
+func isLeftOut(pages int) bool {
+	switch {
+	case testing.Short():
+		return pages > 5000
+	case isLong:
+		return false
+	}
+	return pages > 50_000
+}
 
 func TestShapes(t *testing.T) {
 	o := options
 	o.Feed = false
 	for _, shape := range shapes {
-		if testing.Short() && isLarge(shape.pages) {
+		if isLeftOut(shape.pages) {
 			continue
 		}
 		t.Run(shape.name, func(t *testing.T) {
@@ -364,9 +376,12 @@ var linksIn = regexp.MustCompile(`<li><a href="([^"#]+[^"]*)"`)
 
 // TestClicks: no page is more than three clicks away, in whatever folders a million pages are.
 func TestClicks(t *testing.T) {
-	pages := 300_000 // a million takes half a minute
-	if testing.Short() {
-		pages = 50_000
+	pages := 100_000
+	switch {
+	case testing.Short():
+		pages = 30_000
+	case isLong:
+		pages = 300_000 // a million takes half a minute
 	}
 	digits := func(n, base, level int) string {
 		path := ""
@@ -468,9 +483,14 @@ func TestEscapedTexts(t *testing.T) {
 
 // TestMillion: no document is too long for a million pages in one folder. It writes one in ten.
 func TestMillion(t *testing.T) {
-	n, o := 1_000_000, options
-	if o.Feed = false; testing.Short() {
-		n = 50_000
+	o := options
+	o.Feed = false
+	n := 200_000
+	switch {
+	case testing.Short():
+		n = 30_000
+	case isLong:
+		n = 1_000_000
 	}
 	longest, i, last := 0, 0, ""
 	each(numbered(n, func(i int) string { return fmt.Sprintf("/%07d", i) }), o, func(d Document) {
@@ -487,7 +507,7 @@ func TestMillion(t *testing.T) {
 // TestStays: one page more changes its document, those around it, and one or two beside it.
 func TestStays(t *testing.T) {
 	for _, shape := range shapes {
-		if testing.Short() && isLarge(shape.pages) {
+		if isLeftOut(shape.pages) {
 			continue
 		}
 		pages := slices.Collect(numbered(shape.pages, shape.path))
