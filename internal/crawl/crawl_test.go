@@ -361,7 +361,7 @@ func TestEndless(t *testing.T) {
 	run := c.Start(new(list), with(func(p *Policy) { p.Links, p.MaxPaths = true, maxPaths }))
 	gen := empty(t)
 	for i := 0; i < 4 || gen.Len() < 1000; i++ {
-		gen = update(t, run, gen, 500*time.Millisecond).Generation
+		gen = update(t, run, gen, 100*time.Millisecond).Generation
 		days := strings.Count(paths(t, gen), "/day/")
 		if n := gen.Len(); n > maxPaths+1+maxPaths/4 || days > maxPerPattern+1 || len(run.links.seen) > htmlmeta.MaxLinks {
 			t.Fatalf("got %d records, %d of which differ in digits alone, and %d targets", n, days, len(run.links.seen))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +22,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-var seeds = flag.Uint("seeds", 12, "random sites of the model test")
+var seeds = flag.Uint("seeds", 4, "random sites of the model test")
+
+// isLong asks for as many random sites, and as long a time, as find what is rare.
+var isLong = os.Getenv("SITEMAP_LONG") != ""
 
 func TestMain(m *testing.M) {
 	// The store sets up its compression at first use, which must not be in a bubble.
@@ -314,6 +318,9 @@ func (s *site) crawlOnce(c *Crawler, st *store.Store, gen *store.Generation, int
 // TestModel crawls random sites that change and fail, with interruptions and restarts, and
 // compares what is known in the end with the truth.
 func TestModel(t *testing.T) {
+	if isLong {
+		*seeds = max(*seeds, 12)
+	}
 	for seed := range uint64(*seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { testModel(t, seed) })

@@ -35,7 +35,7 @@ func TestQuietSite(t *testing.T) {
 		last := make(map[string]time.Time) // when each page was fetched
 		for range 27 {
 			s.order = nil
-			gen = crawlEvery(t, 5*time.Minute, c, s, gen, time.Hour, true)
+			gen = crawlEvery(t, 15*time.Minute, c, s, gen, time.Hour, true)
 			most = max(most, len(s.order)+60)
 			for _, path := range s.fetched() {
 				last[path] = time.Now()

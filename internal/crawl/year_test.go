@@ -733,7 +733,10 @@ func TestYearCrawled(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	pages := 200
-	days := 2
+	days := 1
+	if isLong {
+		days = 2
+	}
 	if *yearDays > 0 {
 		pages = 1000
 		days = 14
