@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +188,9 @@ func calendar(front, format string) part {
 	}
 }
 
+// isLong asks for each trap beside each shop.
+var isLong = os.Getenv("SITEMAP_LONG") != ""
+
 // TestShopBesideTraps shows the reasons for the rule: all products of a shop are fetched within twice the fetches that
 // this takes without the trap beside it. By depth, they are not: before the last page of the list, there are thousands of
 // other pages as near.
@@ -233,7 +237,10 @@ func TestShopBesideTraps(t *testing.T) {
 			return fetches(r, parts, func(path string) bool { return isProduct[path] }, 300)
 		}
 		alone := count(fairly, nil)
-		for _, trap := range traps {
+		for k, trap := range traps {
+			if i > 0 && (i+k)%3 > 0 && !isLong { // each trap comes beside two other shops all the same
+				continue
+			}
 			got := count(fairly, trap.parts(s.shop))
 			most := trap.most * alone
 			if got > most {
