@@ -232,7 +232,7 @@ func TestTranslatedSite(t *testing.T) {
 
 // TestAlternatesMemory: pages that name each other share what is held of them.
 func TestAlternatesMemory(t *testing.T) {
-	const pages, versions = 20_000, 20
+	const pages, versions = 4000, 20
 	var records []store.Record
 	for i := range pages {
 		r := rec(fmt.Sprintf("/%05d/%02d", i/versions, i%versions))

@@ -49,9 +49,9 @@ func large(t testing.TB, n int, special bool) *store.Generation {
 // A selection holds at most 60 bytes a page of an ordinary site, and few once it is made.
 func TestMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("800,000 pages")
+		t.Skip("300,000 pages")
 	}
-	const n = 400_000
+	const n = 150_000
 	heap := func() int {
 		runtime.GC()
 		var m runtime.MemStats
