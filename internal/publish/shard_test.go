@@ -184,7 +184,7 @@ func reference(o cutterOptions, pages []page.Page) []shard {
 }
 
 func TestInsertionChangesOneShard(t *testing.T) {
-	const insertions, pages = 40, 200_000
+	const insertions, pages = 40, 100_000
 	r := rand.New(rand.NewPCG(3, 3))
 	all := inFoldersOf200(pages)
 	before := cutAll(t, cutterOptions{}, all)
