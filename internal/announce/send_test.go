@@ -303,7 +303,7 @@ func TestSend(t *testing.T) {
 			t.Parallel()
 			e, c := newEngine(t), NewClient("test", 2)
 			if name == "hangs" {
-				c.http.Timeout = 2 * time.Second
+				c.http.Timeout = 500 * time.Millisecond
 			}
 			q := newQueue(t, e.config(test.kind))
 			q.Update(changed("/a"))

@@ -279,7 +279,7 @@ func TestBounds(t *testing.T) {
 			return paths
 		}
 		q := newQueue(t, c)
-		for round := range 12 {
+		for round := range 6 {
 			u := changed(paths(round)...)
 			u.Gathered = false
 			u.Complete = false
@@ -290,11 +290,11 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: stored, it takes %d bytes", name, size)
 		}
 		for _, s := range q.Status(epoch) {
-			if s.Waiting > maxPaths || s.Unconfirmed > maxPaths || s.Waiting+s.Unconfirmed+s.Dropped != 12*2*10_000 {
+			if s.Waiting > maxPaths || s.Unconfirmed > maxPaths || s.Waiting+s.Unconfirmed+s.Dropped != 6*2*10_000 {
 				t.Errorf("%s: %+v", name, s)
 			}
 		}
-		if job, _ := q.Begin(epoch); pathsOf(t, job)[0] != paths(11)[9_999] {
+		if job, _ := q.Begin(epoch); pathsOf(t, job)[0] != paths(5)[9_999] {
 			t.Errorf("%s: the newest change is not the first to be sent", name)
 		}
 	}
