@@ -359,11 +359,11 @@ func TestNamedSites(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	many := newBench(t, func(h *Handler) {
-		for i := range 3000 {
+		for i := range maxOnDemandSites + 100 {
 			h.mounts = append(h.mounts, &mount{hosts: []string{fmt.Sprintf("site-%d.example", i)}})
 		}
 	})
-	if got := many.app.namedSites(); len(got) != 3000+1 || many.onDemand() != 0 {
+	if got := many.app.namedSites(); len(got) != maxOnDemandSites+101 || many.onDemand() != 0 {
 		t.Errorf("of thousands: got %d sites, %d of them on demand", len(got), many.onDemand())
 	}
 	base := newBench(t, func(h *Handler) {

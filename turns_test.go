@@ -117,7 +117,7 @@ func TestFirstLooks(t *testing.T) {
 		"made-up hosts return a default page": func(string) bool { return true },
 	} {
 		inBubble(t, func(t *testing.T, b *bench) {
-			b.lists(append(numbered(200), "/")...)
+			b.lists(append(numbered(100), "/")...)
 			count := b.proxies(respond)
 			b.handler.limiter = crawl.NewLimiter(2, 1)
 			visit := func(host string) *site {
@@ -131,7 +131,7 @@ func TestFirstLooks(t *testing.T) {
 			time.Sleep(knownAfter + time.Second)
 			_, _ = known.snapshot(t.Context())
 			before := count("known.example")
-			const burst = 240
+			const burst = 160
 			for i := range burst {
 				visit(fmt.Sprintf("made-up-%d.example", i))
 				time.Sleep(time.Second / 8)
@@ -146,8 +146,8 @@ func TestFirstLooks(t *testing.T) {
 				t.Errorf("%s: a new host has its first sitemap after %s: %v", name, time.Since(begun), err)
 			}
 			time.Sleep(3 * time.Minute)
-			if got := pagesOf(known.published().snapshot); got != 201 {
-				t.Errorf("%s: the known host has %d of 201 pages", name, got)
+			if got := pagesOf(known.published().snapshot); got != 101 {
+				t.Errorf("%s: the known host has %d of 101 pages", name, got)
 			}
 			_ = b.app.Stop()
 		})
