@@ -178,6 +178,7 @@ func (s *site) explainNow(ctx context.Context, path string) (*explanation, error
 	// What is an error now would not be listed whatever links to it.
 	if last.Status < http.StatusBadRequest {
 		s.addLinkers(ctx, x, strings.TrimPrefix(x.URL, s.origin))
+		s.addOwn(x)
 	}
 	return x, ctx.Err()
 }

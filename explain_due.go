@@ -80,8 +80,7 @@ func (s *site) addDue(ctx context.Context, x *explanation, rec *store.Record) {
 // addLinkers adds when the pages are read again that would most likely link to a page to which no page links: the nearest
 // of the folders above it that is a page, and the front page. Where links are not followed, they do not matter.
 func (s *site) addLinkers(ctx context.Context, x *explanation, path string) {
-	isUnlinked := x.Reason == reasonUnnamed || x.Reason == indexing.NoLinks.String()
-	if !isUnlinked || s.discovery() == nil {
+	if !x.isUnlinked() || s.discovery() == nil {
 		return
 	}
 	for _, rec := range []*store.Record{s.folderOf(ctx, path), s.recordOf(ctx, s.frontPath())} {
@@ -92,6 +91,37 @@ func (s *site) addLinkers(ctx context.Context, x *explanation, path string) {
 		if !slices.Contains(x.ReadAgain, again) {
 			x.ReadAgain = append(x.ReadAgain, again)
 		}
+	}
+}
+
+// isUnlinked reports whether the page is not listed because nothing leads to it.
+func (x *explanation) isUnlinked() bool {
+	return x.Reason == reasonUnnamed || x.Reason == indexing.NoLinks.String()
+}
+
+// addOwn adds when a document of the application's own sitemap is read again that may name the page: the one that is due first.
+func (s *site) addOwn(x *explanation) {
+	own := s.own.Load()
+	if own == nil || !x.isUnlinked() || !s.mergesOwn() {
+		return
+	}
+	var first rereading
+	for url, doc := range own.documents {
+		if !doc.proxied || len(doc.pages) == 0 {
+			continue
+		}
+		// It is read by the next refresh after that.
+		due := toSecond(doc.at.Add(doc.wait))
+		if next := toSecond(s.schedule.Due()); due.Before(next) {
+			due = next
+		}
+		isFirst := first.URL == "" || cmp.Or(due.Compare(first.Due), strings.Compare(url, first.URL)) < 0
+		if isFirst {
+			first = rereading{URL: url, Due: due, By: store.ByInterval.String()}
+		}
+	}
+	if first.URL != "" {
+		x.ReadAgain = append(x.ReadAgain, first)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
@@ -137,6 +138,43 @@ func TestExplainDue(t *testing.T) {
 	b.handler.discovery = nil
 	if x := b.explained(s.origin + "/new"); x.ReadAgain != nil {
 		t.Errorf("where links are not followed: got %+v", x)
+	}
+}
+
+// TestExplainOwn: of a page that nothing names, it is said when the application's own sitemap is read again.
+func TestExplainOwn(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/")
+	s := b.site("named.example")
+	b.wantPages(s, 1)
+	s.handler.isDefault = true
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		upstream(r)
+		w.Header().Set("Content-Type", contentHTML)
+		_, err := io.WriteString(w, "<!doctype html><title>x</title><p>text")
+		return err
+	}
+	at := b.clock.Add(time.Hour)
+	doc := func(proxied bool, pages int, wait time.Duration) *ownDocument {
+		return &ownDocument{isRead: true, proxied: proxied, pages: make([]page.Page, pages), at: at, wait: wait}
+	}
+	s.own.Store(&ownSet{documents: map[string]*ownDocument{
+		"http://named.example/sitemap.xml": doc(true, 0, time.Second),
+		"http://named.example/late.xml":    doc(true, 1, 2*time.Minute),
+		"http://named.example/soon.xml":    doc(true, 1, time.Minute),
+		"http://named.example/file.xml":    doc(false, 1, time.Second),
+	}})
+	x := b.explained(s.origin + "/new")
+	want := rereading{URL: "http://named.example/soon.xml", Due: at.Add(time.Minute), By: "interval"}
+	if n := len(x.ReadAgain); n == 0 || !x.ReadAgain[n-1].Due.Equal(want.Due) || x.ReadAgain[n-1].URL != want.URL || x.ReadAgain[n-1].By != want.By {
+		t.Errorf("got %+v, want %+v last", x.ReadAgain, want)
+	}
+	if x := b.explained(s.origin + "/"); x.ReadAgain != nil {
+		t.Errorf("of a listed page: got %+v", x.ReadAgain)
+	}
+	s.own.Store(nil)
+	if x := b.explained(s.origin + "/new"); len(x.ReadAgain) != 0 {
+		t.Errorf("without one: got %+v", x.ReadAgain)
 	}
 }
 

@@ -42,10 +42,10 @@ func TestUndated(t *testing.T) {
 		"a list of a build": {
 			set: func(rec *store.Record) { rec.Flags |= store.Named; rec.ModTime = batch }, site: dates{buildTimes: [][2]uint32{{batch, batch}}}, want: OfBuild,
 		},
-		"not decided yet":              {set: func(rec *store.Record) { rec.Selected.Dated = 0; rec.Modified = batch }, want: Undecided},
-		"a change not decided yet":     {set: func(rec *store.Record) { rec.Changed = now; rec.Before = now - 3600 }, want: Undecided},
-		"a deployment, by files":       {set: func(rec *store.Record) { rec.Version = 1; rec.ModTime = batch - 60 }, want: OfDeployment},
-		"a deployment, by the header":  {set: func(rec *store.Record) { rec.Modified = batch - 60 }, want: OfDeployment},
+		"not decided yet":             {set: func(rec *store.Record) { rec.Selected.Dated = 0; rec.Modified = batch }, want: Undecided},
+		"a change not decided yet":    {set: func(rec *store.Record) { rec.Changed = now; rec.Before = now - 3600 }, want: Undecided},
+		"a deployment, by files":      {set: func(rec *store.Record) { rec.Version = 1; rec.ModTime = batch - 60 }, want: OfDeployment},
+		"a deployment, by the header": {set: func(rec *store.Record) { rec.Modified = batch - 60 }, want: OfDeployment},
 		"changed amid a deployment": {
 			set: func(rec *store.Record) { changedAfter(now, 3600)(rec); rec.Version = 1; rec.ModTime = now - 60 }, want: OfDeployment,
 		},
