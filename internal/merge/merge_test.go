@@ -297,6 +297,27 @@ func TestSlowInputIsNotHeldBack(t *testing.T) {
 	})
 }
 
+// TestBatch: the stream is told once there is a batch, and not of each page. A page that comes twice is held once.
+func TestBatch(t *testing.T) {
+	q := &queue{ready: make(chan struct{}, 1)}
+	for i := range 2 * batchLen {
+		if err := q.append(page.Page{Path: fmt.Sprintf("/%04d", i)}); err != nil {
+			t.Fatal(err)
+		}
+		isTold := len(q.ready) == 1
+		hasBatch := i == batchLen // and a page more, to which equal ones may follow
+		if isTold != hasBatch {
+			t.Fatalf("after page %d, the stream is told: %t", i, isTold)
+		}
+		if isTold {
+			<-q.ready
+		}
+		if err := q.append(page.Page{Path: fmt.Sprintf("/%04d", i)}); err != nil || len(q.pages) != i+1 || len(q.ready) > 0 {
+			t.Fatalf("page %d again: %v, %d pages, told %d times", i, err, len(q.pages), len(q.ready))
+		}
+	}
+}
+
 // TestEndAndTake: pages that are taken at the moment in which the input ends come once.
 func TestEndAndTake(t *testing.T) {
 	for range 10_000 {
