@@ -114,11 +114,9 @@ func (c *cutter) end() error {
 		c.hashes = nil
 		return c.emit(only)
 	}
-	if !c.split {
-		// No more than MaxPages came, but a document has no room for them.
-		if err := c.startSplit(); err != nil {
-			return err
-		}
+	// Perhaps no more than MaxPages came, but a document has no room for them: then nothing was cut yet.
+	if err := c.startSplit(); err != nil {
+		return err
 	}
 	err := c.finish(len(c.pages))
 	c.pages = nil

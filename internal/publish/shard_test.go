@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -81,7 +82,11 @@ func cutTo(o cutterOptions, pages []page.Page, emit func(shard) error) error {
 			return err
 		}
 	}
-	return c.end()
+	err := c.end()
+	if err == nil && (c.pages != nil || c.hashes != nil) {
+		return errors.New("pages are held after the end") // of all sections of a site, until the last one ends
+	}
+	return err
 }
 
 // inFoldersOf200 are n pages in order.
@@ -108,6 +113,25 @@ func randomPages(r *rand.Rand, n, length int) []page.Page {
 	}
 	slices.SortFunc(pages, page.Compare)
 	return pages
+}
+
+// TestCutWithoutRoom: pages that are few enough for a document but have no room in one are cut where more of them would be.
+func TestCutWithoutRoom(t *testing.T) {
+	pages := inFoldersOf200(32)
+	isRoomy := func(pages []page.Page) bool { return len(pages) < 32 }
+	shards := cutAll(t, cutterOptions{MaxPages: 32, Fits: isRoomy}, pages)
+	var got, want []string
+	for _, s := range shards {
+		got = append(got, s.Pages[0].Path)
+	}
+	for i, p := range pages {
+		if i == 0 || xxhash.Sum64String(p.Path) <= math.MaxUint64/16 { // one in MaxPages/2
+			want = append(want, p.Path)
+		}
+	}
+	if len(want) < 3 || !slices.Equal(got, want) {
+		t.Errorf("shards begin at %q, want %q", got, want)
+	}
 }
 
 func TestCutterLimits(t *testing.T) {
