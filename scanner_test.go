@@ -373,6 +373,14 @@ func TestFilesBesideUpstream(t *testing.T) {
 		if out.Crawled.Fetched != 21 || out.Partial {
 			t.Errorf("got %+v", out.Crawled)
 		}
+
+		// The upstream is left alone already when the next refresh begins.
+		time.Sleep(time.Minute)
+		version = 3
+		out = s.refresh(t.Context(), false)
+		if out.Crawled.Fetched != 20 || out.Partial {
+			t.Errorf("got %+v from the next refresh", out.Crawled)
+		}
 	})
 }
 
