@@ -3,7 +3,6 @@ package sitemap
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -231,13 +230,10 @@ const reasonUnnamed = "no source names it"
 
 // explain explains a path without fetching it, by what is served.
 func (s *site) explain(ctx context.Context, path string) (x *explanation, err error) {
-	for range 3 {
-		x, err = s.explainBy(ctx, s.published(), path)
-		// A superseded generation means that another one was published meanwhile.
-		if !errors.Is(err, store.ErrSuperseded) {
-			break
-		}
-	}
+	err = s.readPublished(func(served *publication) (err error) {
+		x, err = s.explainBy(ctx, served, path)
+		return err
+	})
 	return x, err
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // explained is what the admin endpoint says of a URL.
@@ -156,6 +157,42 @@ func TestExplainCleanURL(t *testing.T) {
 		}
 		if x.URL != test.of.origin+test.form || x.Reason != test.reason {
 			t.Errorf("%s: got %s, %q, want %s, %q", test.path, x.URL, x.Reason, test.form, test.reason)
+		}
+	}
+}
+
+// TestReadPublished: what another publication has superseded while it was read is read again, up to three times.
+func TestReadPublished(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	superseded := fmt.Errorf("a chunk: %w", store.ErrSuperseded)
+	failed := errors.New("the disk failed")
+	for name, test := range map[string]struct {
+		errs []error // of one call after the other; then it succeeds
+		want int     // calls
+		err  error
+	}{
+		"at once":      {nil, 1, nil},
+		"failed":       {[]error{failed}, 1, failed},
+		"once":         {[]error{superseded}, 2, nil},
+		"then failed":  {[]error{superseded, failed}, 2, failed},
+		"again":        {[]error{superseded, superseded}, 3, nil},
+		"all the time": {[]error{superseded, superseded, superseded}, 3, superseded},
+	} {
+		calls := 0
+		err := s.readPublished(func(served *publication) error {
+			if served != s.published() {
+				t.Errorf("%s: call %d is for another publication", name, calls)
+			}
+			s.serve(listing(1)) // another one, which the next call is to have
+			calls++
+			if calls > len(test.errs) {
+				return nil
+			}
+			return test.errs[calls-1]
+		})
+		if calls != test.want || err != test.err {
+			t.Errorf("%s: got %d calls, %v, want %d, %v", name, calls, err, test.want, test.err)
 		}
 	}
 }

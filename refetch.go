@@ -133,17 +133,26 @@ func (s *site) knownForm(ctx context.Context, path string) string {
 
 // recordOf returns the record of a page; nil: there is none, or it cannot be read now.
 func (s *site) recordOf(ctx context.Context, path string) *store.Record {
-	for range 3 {
-		g := s.published().generation
-		if g == nil {
-			return nil
+	var rec *store.Record
+	_ = s.readPublished(func(served *publication) (err error) {
+		if served.generation != nil {
+			rec, err = served.generation.Find(ctx, path)
 		}
-		rec, err := g.Find(ctx, path)
+		return err
+	})
+	return rec
+}
+
+// readPublished calls read with what is published. Where its records are deleted meanwhile, another publication has come:
+// then it is called again with that, three times in all.
+func (s *site) readPublished(read func(served *publication) error) (err error) {
+	for range 3 {
+		err = read(s.published())
 		if !errors.Is(err, store.ErrSuperseded) {
-			return rec
+			break
 		}
 	}
-	return nil
+	return err
 }
 
 // refetching is what has become of a refetch.
