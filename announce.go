@@ -104,7 +104,10 @@ func (s *site) announces() bool { return s.wantsAnnouncements() && !s.private }
 // wantsAnnouncements reports whether the configuration says that changes of the site are announced.
 func (s *site) wantsAnnouncements() bool {
 	h := s.handler
-	return (h.IndexNow != nil || len(h.Ping)+len(h.Hubs) > 0) && !s.onDemand && s.app.building == nil
+	hasTargets := h.IndexNow != nil || len(h.Ping)+len(h.Hubs) > 0
+	isBuild := s.app.building != nil
+	// Visitors can make up any number of hosts: none of those is announced.
+	return hasTargets && !s.onDemand && !isBuild
 }
 
 // whyUnannounced is of a site that is private.

@@ -310,9 +310,12 @@ func (s *site) fail(out report.Refresh, begun time.Time) {
 // log logs a refresh, and emits that it failed or held something back.
 func (s *site) log(out *report.Refresh, before, next *publication) {
 	out.Log(s.logger, s.handler.logger.With(zap.String("site", s.url())), next.report, before.report)
-	last := out.Outcome
-	isTrouble := last.Result == outcome.Failed || last.Result == outcome.HeldBack
-	if isTrouble && (last.Result != before.history.Last.Result || last.Reason != before.history.Last.Reason) {
+	now := out.Outcome
+	last := before.history.Last
+	isTrouble := now.Result == outcome.Failed || now.Result == outcome.HeldBack
+	// Trouble that lasts is told once, and not with each refresh.
+	isNew := now.Result != last.Result || now.Reason != last.Reason
+	if isTrouble && isNew {
 		s.app.events.emit(s, "sitemap_refresh_failed", map[string]any{"reason": next.report.Reason})
 	}
 }

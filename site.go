@@ -160,7 +160,8 @@ func (h *Handler) takesForwarded(host, prefix string) bool {
 // https port of a proxy before it. Visitors may have made up any other port that a proxy forwards.
 func (h *Handler) names(at address) bool {
 	isListener := at.scheme == h.listener.scheme && at.port == h.listener.port
-	return (isListener || at.scheme == "https" && at.port == "") && h.mounts.spellsOut(at.host, at.prefix)
+	isProxy := at.scheme == "https" && at.port == ""
+	return (isListener || isProxy) && h.mounts.spellsOut(at.host, at.prefix)
 }
 
 // docPath returns the path of a document in URLs, such as /sitemap-0123456789ab.xml.
