@@ -43,8 +43,8 @@ var compiled = template.Must(template.New("page").Funcs(template.FuncMap{
 	"count":  count,
 }).Parse(pageTemplate))
 
-// pagePolicy allows what the template holds, and nothing else (https://www.w3.org/TR/CSP3/).
-var pagePolicy = "default-src 'none'; script-src " + source(pageScript) + "; style-src " + source(pageStyle) +
+// pagePolicy allows what the template holds, and the site's icon, which Firefox would not load (https://www.w3.org/TR/CSP3/).
+var pagePolicy = "default-src 'none'; img-src 'self'; script-src " + source(pageScript) + "; style-src " + source(pageStyle) +
 	"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func source(inline string) string {

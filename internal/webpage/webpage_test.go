@@ -237,7 +237,7 @@ func (l *listing) checkWays(t testing.TB, name string, root *html.Node) {
 // checkDocument checks what holds for any HTML document.
 func checkDocument(t testing.TB, d Document, body []byte, root *html.Node) {
 	t.Helper()
-	if d.Type != "text/html; charset=utf-8" || len(d.ETag) < 8 || !strings.HasPrefix(d.Policy, "default-src 'none'; ") {
+	if d.Type != "text/html; charset=utf-8" || len(d.ETag) < 8 || !strings.HasPrefix(d.Policy, "default-src 'none'; img-src 'self'; ") {
 		t.Errorf("got type %q, ETag %q, policy %q", d.Type, d.ETag, d.Policy)
 	}
 	if bytes.Contains(body, []byte("{{")) {
