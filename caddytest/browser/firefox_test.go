@@ -61,6 +61,8 @@ func startFirefox(t *testing.T, path string, args ...string) string {
 		_, _ = io.Copy(io.Discard, output) // until all of its processes have ended, which write to the profile
 		_ = cmd.Wait()
 	})
+	stuck := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
 	var said []string
 	for lines.Scan() {
 		if _, address, ok := strings.Cut(lines.Text(), "WebDriver BiDi listening on "); ok {
