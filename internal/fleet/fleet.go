@@ -251,7 +251,7 @@ func (n *Node) write(ctx context.Context, key string, value []byte) error {
 // the lock. The lock only saves work: once the site is long overdue, it is broken, as some storages keep those of dead
 // processes, and Acquire succeeds whether it is granted or not.
 func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, lockPatience)
+	waiting, cancel := context.WithTimeout(ctx, LockPatience)
 	defer cancel()
 	n.mu.Lock()
 	n.joining = cancel

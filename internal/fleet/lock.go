@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	lockPatience = 30 * time.Second // of a refresh with the lock
-	lockRetry    = time.Second      // until it is asked for again where the storage does not wait itself
-	leaseFor     = 15 * time.Second // of a lock that has to be renewed
+	lockRetry = time.Second      // until it is asked for again where the storage does not wait itself
+	leaseFor  = 15 * time.Second // of a lock that has to be renewed
 
 	// askFor is how long a call of Lock may take before its context is canceled. There are storages that ignore their
 	// context, and try again at once when a request fails because of it: canceled, they never return and take a core
@@ -27,6 +26,9 @@ const (
 	// for any more count, too, as nothing ends them.
 	maxLockCalls = 64
 )
+
+// LockPatience is how long a refresh waits for the lock. Only tests of what follows set less.
+var LockPatience = 30 * time.Second
 
 var (
 	lockSlots = wait.NewSlots(maxLockCalls)

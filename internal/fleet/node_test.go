@@ -368,8 +368,8 @@ func TestLock(t *testing.T) {
 			return release
 		}
 		release := acquire(a, 0, nil)
-		acquire(b, lockPatience, ErrBusy)
-		acquire(a, lockPatience, ErrBusy) // in the same process
+		acquire(b, LockPatience, ErrBusy)
+		acquire(a, LockPatience, ErrBusy) // in the same process
 		time.AfterFunc(9*time.Second, func() {
 			_ = commit(a, "1")
 			_ = b.Poll(t.Context())
@@ -382,7 +382,7 @@ func TestLock(t *testing.T) {
 		acquire(b, 10*time.Second, nil)()
 
 		f.set(faults{hang: 1}) // a lock that is granted after a minute
-		acquire(b, lockPatience, ErrBusy)
+		acquire(b, LockPatience, ErrBusy)
 		f.set(faults{})
 		time.Sleep(2 * time.Minute)
 		last := acquire(a, 0, nil)
@@ -420,7 +420,7 @@ func TestStuck(t *testing.T) {
 		_ = b.Poll(t.Context())
 		name := "sitemap_" + store.Hash([]byte("site"))
 		f.locks[name] = time.Now().Add(24 * time.Hour)
-		for b.Now().Before(b.Due(false).Add(stuckFor + 20*time.Minute - lockPatience)) {
+		for b.Now().Before(b.Due(false).Add(stuckFor + 20*time.Minute - LockPatience)) {
 			if _, err := b.Acquire(t.Context()); !errors.Is(err, ErrBusy) {
 				t.Fatalf("%v after it was due: %v", b.Now().Sub(b.Due(false)), err)
 			}
