@@ -34,8 +34,7 @@ func TestApart(t *testing.T) {
 			f.eventually(patience, func() bool { return n.lists("/000.html", harness.Stamp(now.Add(time.Second))) })
 		}
 	}
-	f.balancer.start()
-	f.eventually(patience, func() bool { return f.balancer.get("/sitemap.xml").status == http.StatusOK })
+	f.balance()
 	a := f.balancer.ask(2, 0)
 	found := strings.Join(f.differences(), "\n")
 	for _, want := range []string{"identity: ETag", "gzip: ETag", "identity: body", "gzip: body", "Last-Modified"} {

@@ -105,7 +105,7 @@ func (f *fleet) agree(within time.Duration) time.Duration {
 		if took > within {
 			f.t.Fatalf("the nodes differ after %s:\n%s\n%s", within, strings.Join(found, "\n"), f.logs())
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(breath)
 	}
 }
 
@@ -153,8 +153,8 @@ type seen struct {
 // dateGone is the kind of fault of a page that has no date any more.
 const dateGone = "a date is gone"
 
-// breath is between two rounds of a client.
-const breath = 100 * time.Millisecond
+// pause is between two rounds of a client.
+const pause = 200 * time.Millisecond
 
 // ask begins to ask a node with so many clients.
 func (n *node) ask(clients int, grace time.Duration) *asker {
@@ -165,7 +165,7 @@ func (n *node) ask(clients int, grace time.Duration) *asker {
 				select {
 				case <-a.stop:
 					return
-				case <-time.After(breath):
+				case <-time.After(pause):
 					a.round()
 				}
 			}

@@ -151,7 +151,7 @@ func differing(a, b map[string]bool) (paths []string) {
 // them names it. Then all get a release, one after the other: no page comes and goes, and each change is announced once.
 func TestSharedStaleNode(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	const old, all, released = 1000, 1050, 1080
+	const old, all, released = 400, 420, 432
 	e := newEngine()
 	defer e.Close()
 	f := prepare(t, setup{nodes: 3, roots: true, site: fmt.Sprintf(announcing, e.URL)})
@@ -172,7 +172,7 @@ func TestSharedStaleNode(t *testing.T) {
 	stale.start()
 	stale.first()
 	f.eventually(patience, func() bool { return len(stale.listed()) == old })
-	time.Sleep(length(10*time.Second, time.Minute))
+	time.Sleep(length(3*interval, time.Minute))
 	for _, n := range f.nodes[1:] {
 		n.start()
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/storages"
+	internalfleet "github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
@@ -30,12 +31,14 @@ const announcing = "indexnow {\nendpoint %s\n}"
 
 var long = flag.Bool("long", false, "the full length of the tests: five minutes of chaos, two of a stopped storage, 200,000 pages")
 
-// commandVar, in the environment, makes of the test's program Caddy's, with the storages of tests.
+// commandVar, in the environment, makes of the test's program Caddy's, with the storages of tests. Its value is how long a refresh
+// waits for the lock.
 const commandVar = "CADDYTEST_COMMAND"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(commandVar) != "" {
+	if lockPatience := os.Getenv(commandVar); lockPatience != "" {
 		indexing.Patient = false // as in the other tests: see harness.Main
+		internalfleet.LockPatience, _ = time.ParseDuration(lockPatience)
 		caddycmd.Main()
 		return
 	}
@@ -44,11 +47,20 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	interval = 2 * time.Second // of refreshes
-	poll     = time.Second     // of nodes that do not refresh
-	patience = time.Minute     // with what takes seconds, on a busy machine
-	settling = 5 * time.Minute // after faults and kills: a lock is broken after a minute
+	interval = time.Second      // of refreshes
+	poll     = time.Second      // of nodes that do not refresh
+	breath   = time.Second / 10 // between two looks whether something has happened
+	patience = time.Minute      // with what takes seconds, on a busy machine
+	settling = 5 * time.Minute  // after faults and kills: a lock is broken after a minute
 )
+
+// lockPatience is how long a refresh waits for the lock: less than it does for users, unless the tests have their full length.
+func lockPatience() time.Duration {
+	if *soakTime > 0 {
+		return internalfleet.LockPatience
+	}
+	return length(5*time.Second, internalfleet.LockPatience)
+}
 
 // setup says what a fleet is to be.
 type setup struct {
@@ -178,20 +190,42 @@ func prepare(t *testing.T, s setup) (f *fleet) {
 	return f
 }
 
-// start runs a whole fleet, and waits until all nodes have a sitemap.
-func start(t *testing.T, s setup, files func(f *fleet)) *fleet {
+// firstPage is the page that tests of small sites change.
+const firstPage = "/page.html"
+
+// start runs a fleet whose site has so many pages besides firstPage, and waits until all nodes agree.
+func start(t *testing.T, s setup, count int) *fleet {
 	t.Helper()
 	f := prepare(t, s)
-	files(f)
+	f.begin(count)
+	return f
+}
+
+// begin is start for a fleet that is prepared.
+func (f *fleet) begin(count int) {
+	f.t.Helper()
+	f.makePages(count)
+	f.put(firstPage, "first", harness.DayOf(1))
+	f.run()
+	f.settle(firstPage, harness.DayOf(1))
+}
+
+// run starts all nodes, and waits until they have a sitemap.
+func (f *fleet) run() {
+	f.t.Helper()
 	for _, n := range f.nodes {
 		n.start()
 	}
 	for _, n := range f.nodes {
 		n.first()
 	}
+}
+
+// balance runs the load balancer.
+func (f *fleet) balance() {
+	f.t.Helper()
 	f.balancer.start()
 	f.eventually(patience, func() bool { return f.balancer.get("/sitemap.xml").status == http.StatusOK })
-	return f
 }
 
 func (f *fleet) port() string {
@@ -208,29 +242,25 @@ func (f *fleet) put(path, text string, when time.Time) {
 // root is the folder of the node's own files, below dir.
 func (n *node) root() string { return "root-" + n.name }
 
-// pages makes so many of them, each of another day.
-func pages(count int) func(*fleet) {
-	return func(f *fleet) {
-		for i := range count {
-			f.put(fmt.Sprintf("%02d/%04d.html", i%40, i), fmt.Sprint("page ", i), harness.DayOf(i))
-		}
+// makePages makes so many of them, each of another day.
+func (f *fleet) makePages(count int) {
+	for i := range count {
+		f.put(fmt.Sprintf("%02d/%04d.html", i%40, i), fmt.Sprint("page ", i), harness.DayOf(i))
 	}
 }
 
 // list writes a list of so many pages, for the option urls.
-func list(count int, when time.Time) func(*fleet) {
-	return func(f *fleet) {
-		var text strings.Builder
-		for i := range count {
-			fmt.Fprintf(&text, "/%03d/%06d lastmod=%s\n", i%500, i, when.UTC().Format(time.RFC3339))
-		}
-		f.files.Put("pages.txt", text.String(), time.Now())
+func (f *fleet) list(count int, when time.Time) {
+	var text strings.Builder
+	for i := range count {
+		fmt.Fprintf(&text, "/%03d/%06d lastmod=%s\n", i%500, i, when.UTC().Format(time.RFC3339))
 	}
+	f.files.Put("pages.txt", text.String(), time.Now())
 }
 
 func (f *fleet) eventually(within time.Duration, condition func() bool) {
 	f.t.Helper()
-	for until := time.Now().Add(within); !condition(); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(within); !condition(); time.Sleep(breath) {
 		if time.Now().After(until) {
 			f.t.Fatalf("not within %s\n%s", within, f.logs())
 		}
@@ -264,7 +294,7 @@ func (n *node) start() {
 	n.t.Helper()
 	n.cmd = exec.Command(os.Args[0], "run", "--adapter", "caddyfile", "--config", filepath.Join(n.dir, n.name+".caddyfile"))
 	n.cmd.Dir = n.dir
-	n.cmd.Env = append(os.Environ(), commandVar+"=1", "HOME="+n.dir, "XDG_DATA_HOME="+filepath.Join(n.dir, n.name+".data"))
+	n.cmd.Env = append(os.Environ(), commandVar+"="+lockPatience().String(), "HOME="+n.dir, "XDG_DATA_HOME="+filepath.Join(n.dir, n.name+".data"))
 	output, err := os.OpenFile(filepath.Join(n.dir, n.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	harness.Must(n.t, err)
 	defer output.Close()

@@ -62,7 +62,7 @@ func (f *fleet) calls() []storages.Call {
 }
 
 // settle waits until all nodes list a page with a date, and agree. The lock of a node that was killed may have to be broken
-// first: the next one waits for it for half a minute.
+// first.
 func (f *fleet) settle(path string, when time.Time) {
 	f.t.Helper()
 	for _, n := range f.nodes {
@@ -78,24 +78,27 @@ func (f *fleet) settle(path string, when time.Time) {
 // TestSharedSite has a large site: nodes have the same answers, at the latest a poll after a change, and so has one that
 // joins.
 func TestSharedSite(t *testing.T) {
-	many := int(length(50_000, 200_000))
+	t.Parallel() // most of it is waiting
+	many := int(length(20_000, 200_000))
 	if harness.Race {
 		many = 20_000
 	}
 	for _, test := range []struct {
 		files bool
 		count int
-	}{{false, many}, {true, 20_000}} {
+	}{{false, many}, {true, int(length(5000, 20_000))}} {
 		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
-			f := start(t, setup{nodes: 4, files: test.files, site: "urls {dir}/pages.txt\ncrawl off"}, list(test.count, harness.DayOf(0)))
+			t.Parallel()
+			f := prepare(t, setup{nodes: 4, files: test.files, site: "urls {dir}/pages.txt\ncrawl off"})
+			f.list(test.count, harness.DayOf(0))
 			last := fmt.Sprintf("/499/%06d", test.count-1)
 			joins := f.nodes[3]
-			joins.forget()
 			f.nodes = f.nodes[:3]
+			f.run()
 			f.settle(last, harness.DayOf(0))
 			for day := 1; day <= 3; day++ {
-				list(test.count, harness.DayOf(day))(f)
-				f.eventually(settling, func() bool { // the one that joins may have had the lock
+				f.list(test.count, harness.DayOf(day))
+				f.eventually(settling, func() bool {
 					return slices.ContainsFunc(f.nodes, func(n *node) bool { return n.lists(last, harness.Stamp(harness.DayOf(day))) })
 				})
 				t.Logf("the others have a change of all pages after %s", f.agree(patience))
@@ -114,12 +117,10 @@ func TestSharedSite(t *testing.T) {
 // TestSharedNewShard asks all nodes for a shard as soon as one of them names it.
 func TestSharedNewShard(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(500))
-	f.put("zzz.html", "first", harness.DayOf(1))
-	f.settle("/zzz.html", harness.DayOf(1))
+	f := start(t, setup{nodes: 3, site: "shard_urls 20"}, 100)
 	for i, found := 0, 0; found < 3; i++ {
 		path := fmt.Sprintf("/new/%04d.html", i)
-		if xxhash.Sum64String(path) > math.MaxUint64/50 { // it would begin no shard
+		if xxhash.Sum64String(path) > math.MaxUint64/10 { // it would begin no shard
 			continue
 		}
 		found++
@@ -143,18 +144,17 @@ func TestSharedChaos(t *testing.T) {
 			t.Parallel()
 			e := newEngine()
 			defer e.Close()
-			count := int(length(1000, 200_000))
-			f := start(t, setup{nodes: 3, files: files, site: fmt.Sprintf("shard_urls %d\n"+announcing, count/10, e.URL)}, pages(count))
-			f.put("zzz.html", "first", harness.DayOf(1))
-			f.settle("/zzz.html", harness.DayOf(1))
-			askers := []*asker{f.balancer.ask(4, polled)}
+			count := int(length(200, 200_000))
+			f := start(t, setup{nodes: 3, files: files, site: fmt.Sprintf("shard_urls %d\n"+announcing, count/5, e.URL)}, count)
+			f.balance()
+			askers := []*asker{f.balancer.ask(2, polled)}
 			for _, n := range f.nodes {
 				askers = append(askers, n.ask(1, polled))
 			}
-			changes := map[string]int{"http://" + f.host + "/zzz.html": 1}
+			changes := map[string]int{"http://" + f.host + firstPage: 1}
 			var path string
 			var when time.Time
-			f.chaos(length(20*time.Second, 5*time.Minute), func(i int) {
+			f.chaos(length(12*time.Second, 5*time.Minute), func(i int) {
 				n := i * 7 % count
 				path, when = fmt.Sprintf("/%02d/%04d.html", n%40, n), time.Now()
 				if i%5 == 0 {
@@ -180,40 +180,40 @@ func TestSharedChaos(t *testing.T) {
 // TestSharedStorageStops has a storage that does not respond, is gone, and comes back, with and without what it had.
 func TestSharedStorageStops(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(500))
-	f.put("page.html", "first", harness.DayOf(1))
-	f.settle("/page.html", harness.DayOf(1))
-	stopped := length(10*time.Second, 2*time.Minute)
+	f := start(t, setup{nodes: 3, site: "shard_urls 20"}, 100)
+	f.balance()
 	for day, outage := range []struct {
 		name       string
+		lasts      time.Duration
 		isDown     bool
 		begin, end func()
 	}{
-		{"hangs", true, f.redis.Pause, f.redis.Resume},
-		{"is gone while a node starts", true, func() { f.redis.Kill(); f.nodes[0].kill(); f.nodes[0].start(); f.nodes[0].first() }, f.redis.Start},
-		{"has lost all", false, f.redis.Lose, func() {
-			f.eventually(settling, func() bool { return f.nodes[1].lists("/page.html", harness.Stamp(harness.DayOf(12))) }) // all is stored again
+		// Longer than a call may take.
+		{"hangs", length(11*time.Second, 2*time.Minute), true, f.redis.Pause, f.redis.Resume},
+		{"is gone while a node starts", length(0, 2*time.Minute), true, func() { f.redis.Kill(); f.nodes[0].kill(); f.nodes[0].start(); f.nodes[0].first() }, f.redis.Start},
+		{"has lost all", 0, false, f.redis.Lose, func() {
+			f.eventually(settling, func() bool { return f.nodes[1].lists(firstPage, harness.Stamp(harness.DayOf(12))) }) // all is stored again
 			f.nodes[0].forget()
 			f.nodes[0].start()
 			f.nodes[0].first()
 		}},
 	} {
-		a, when := f.balancer.ask(4, polled), harness.DayOf(10+day)
+		a, when := f.balancer.ask(1, polled), harness.DayOf(10+day)
+		began := time.Now()
 		outage.begin()
-		f.put("page.html", outage.name, when)
-		time.Sleep(stopped)
-		// It may have a shard that this node does not know.
-		if r := f.nodes[2].get(unknownShard); outage.isDown && r.status != http.StatusServiceUnavailable {
-			t.Errorf("a storage that %s: %s says %d for an unknown shard", outage.name, f.nodes[2].name, r.status)
+		f.put(firstPage, outage.name, when)
+		if outage.isDown {
+			// It may have a shard that this node does not know.
+			r := f.nodes[2].get(unknownShard)
+			if r.status != http.StatusServiceUnavailable {
+				t.Errorf("a storage that %s: %s says %d for an unknown shard", outage.name, f.nodes[2].name, r.status)
+			}
 		}
+		time.Sleep(time.Until(began.Add(outage.lasts)))
 		outage.end()
-		begun := time.Now()
-		f.settle("/page.html", when)
-		t.Logf("a storage that %s: all agree %s after it is back", outage.name, time.Since(begun))
+		f.eventually(settling, func() bool { return f.nodes[2].get(unknownShard).status == http.StatusNotFound })
+		f.settle(firstPage, when)
 		a.quiet()
-		if r := f.nodes[2].find(unknownShard); r.status != http.StatusNotFound {
-			t.Errorf("%s says %d for a shard that there is not", f.nodes[2].name, r.status)
-		}
 	}
 }
 
@@ -236,10 +236,9 @@ func TestSharedNewNode(t *testing.T) {
 			if test.patience > 0 {
 				s.sites = "fleet_patience " + test.patience.String()
 			}
-			f := start(t, s, pages(count))
-			f.put("page.html", "first", harness.DayOf(1))
+			f := prepare(t, s)
 			f.files.Put("root/robots.txt", "User-agent: *\nDisallow: /private\n", harness.DayOf(1))
-			f.settle("/page.html", harness.DayOf(1))
+			f.begin(count)
 			n := f.nodes[1]
 			n.forget()
 			harness.Must(t, os.Remove(filepath.Join(f.dir, n.name+".log")))
@@ -293,9 +292,8 @@ func (n *node) waits(d time.Duration) {
 // TestSharedLoad counts what an unchanged site costs the storage: one small read a poll and node, and a view each second
 // interval, which is read and written.
 func TestSharedLoad(t *testing.T) {
-	f := start(t, setup{nodes: 3, site: "shard_urls 100"}, pages(1000))
-	f.put("page.html", "first", harness.DayOf(1))
-	f.settle("/page.html", harness.DayOf(1))
+	t.Parallel() // most of it is waiting
+	f := start(t, setup{nodes: 3, site: "shard_urls 20"}, 100)
 	const intervals = 5
 	most := map[string]int{"load": intervals * (3*int(interval/poll)*5/4 + 4 + 2), "store": intervals * (3 + 2), "lock": intervals * 2, "unlock": intervals * 2, "renew": intervals * 2, "list": 3}
 	f.eventually(patience, func() bool { // on a busy machine, nodes may take over from each other for a while
@@ -326,30 +324,25 @@ func TestSharedBadInput(t *testing.T) {
 		n.start()
 		n.first()
 	}
-	for name, test := range map[string]struct {
+	cases := []struct {
+		name   string
 		faults []storages.Fault
 		during func(f *fleet)
 	}{
-		"limit of values":    {faults: []storages.Fault{{Op: "store", Key: "/current", Max: maxCurrent}, {Op: "store", Max: maxValue}}},
-		"lost locks":         {faults: []storages.Fault{{Op: "lock", Free: true}}},
-		"half of calls fail": {faults: []storages.Fault{{Fail: 0.5}}},
-		"lost responses":     {faults: []storages.Fault{{Lost: 0.5}}},
-		"stale lists":        {faults: []storages.Fault{{Op: "list", Stale: true}}},
-		"stale loads":        {faults: []storages.Fault{{Op: "load", Stale: true}}},
-		"slow":               {faults: []storages.Fault{{Delay: 300 * time.Millisecond}}},
-		"hangs":              {faults: []storages.Fault{{Hang: true}}},
-		"hangs in unlock":    {faults: []storages.Fault{{Op: "unlock", Hang: true}}},
-		"damaged cache": {during: func(f *fleet) {
+		{name: "limit of values", faults: []storages.Fault{{Op: "store", Key: "/current", Max: maxCurrent}, {Op: "store", Max: maxValue}}},
+		{name: "lost locks", faults: []storages.Fault{{Op: "lock", Free: true}}},
+		{name: "half of calls fail", faults: []storages.Fault{{Fail: 0.5}}},
+		{name: "lost responses", faults: []storages.Fault{{Lost: 0.5}}},
+		{name: "stale lists", faults: []storages.Fault{{Op: "list", Stale: true}}},
+		{name: "stale loads", faults: []storages.Fault{{Op: "load", Stale: true}}},
+		{name: "slow", faults: []storages.Fault{{Delay: 300 * time.Millisecond}}},
+		{name: "hangs", faults: []storages.Fault{{Hang: true}}},
+		{name: "hangs in unlock", faults: []storages.Fault{{Op: "unlock", Hang: true}}},
+		{name: "damaged cache", during: func(f *fleet) {
 			damage(f, func(path string) error { return os.WriteFile(path, []byte("damage"), 0o600) })
 		}},
-		"cut cache": {during: func(f *fleet) { damage(f, func(path string) error { return os.Truncate(path, 10) }) }},
-		"no cache": {during: func(f *fleet) {
-			f.nodes[2].forget()
-			harness.Must(f.t, os.WriteFile(filepath.Join(f.dir, f.nodes[2].name), nil, 0o600)) // no folder can be made there
-			f.nodes[2].start()
-			f.nodes[2].first()
-		}},
-		"keys of others": {during: func(f *fleet) {
+		{name: "cut cache", during: func(f *fleet) { damage(f, func(path string) error { return os.Truncate(path, 10) }) }},
+		{name: "keys of others", during: func(f *fleet) {
 			storage, ctx := &certmagic.FileStorage{Path: filepath.Join(f.dir, "storage")}, context.Background()
 			var keys []string
 			f.eventually(patience, func() bool { // a temporary file may be gone when the walk gets to it
@@ -367,22 +360,34 @@ func TestSharedBadInput(t *testing.T) {
 				harness.Must(f.t, storage.Store(ctx, key+"~", []byte("another's")))
 			}
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
+		{name: "no cache", during: func(f *fleet) { // which stays so
+			f.nodes[2].forget()
+			harness.Must(f.t, os.WriteFile(filepath.Join(f.dir, f.nodes[2].name), nil, 0o600)) // no folder can be made there
+			f.nodes[2].start()
+			f.nodes[2].first()
+		}},
+	}
+	// To start a fleet takes longer than most cases do: a few fleets have several, one after the other.
+	const fleets = 3
+	for first := range fleets {
+		t.Run(fmt.Sprint("fleet ", first+1), func(t *testing.T) {
 			t.Parallel()
-			f := start(t, setup{nodes: 3, files: true, site: "shard_urls 100"}, pages(500))
-			f.put("page.html", "first", harness.DayOf(1))
-			f.settle("/page.html", harness.DayOf(1))
-			a := f.balancer.ask(4, polled)
-			harness.Must(t, storages.SetFaults(f.control, test.faults...))
-			if test.during != nil {
-				test.during(f)
+			f := start(t, setup{nodes: 3, files: true, site: "shard_urls 20"}, 100)
+			f.balance()
+			for i := first; i < len(cases); i += fleets {
+				test := cases[i]
+				t.Log(test.name)
+				a := f.balancer.ask(1, polled)
+				harness.Must(t, storages.SetFaults(f.control, test.faults...))
+				if test.during != nil {
+					test.during(f)
+				}
+				f.put(firstPage, test.name, harness.DayOf(2+i))
+				time.Sleep(4 * interval)
+				harness.Must(t, storages.SetFaults(f.control))
+				f.settle(firstPage, harness.DayOf(2+i))
+				a.quiet()
 			}
-			f.put("page.html", "second", harness.DayOf(2))
-			time.Sleep(3 * interval)
-			harness.Must(t, storages.SetFaults(f.control))
-			f.settle("/page.html", harness.DayOf(2))
-			a.quiet()
 		})
 	}
 }
@@ -418,24 +423,16 @@ func TestSharedLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			isStuck := fault.Hang
-			f := prepare(t, setup{nodes: 3, site: "shard_urls 100"})
-			pages(300)(f)
+			f := prepare(t, setup{nodes: 3, site: "shard_urls 20"})
 			harness.Must(t, storages.SetFaults(f.control, fault))
-			for _, n := range f.nodes {
-				n.start()
-			}
-			for _, n := range f.nodes {
-				n.first()
-			}
-			f.put("page.html", "first", harness.DayOf(1))
-			f.settle("/page.html", harness.DayOf(1))
-			f.put("page.html", "second", harness.DayOf(2))
+			f.begin(100)
+			f.put(firstPage, "second", harness.DayOf(2))
 			if fault.Spin || *long {
 				f.redis.Kill()
-				time.Sleep(45 * time.Second) // longer than a refresh waits for the lock
+				time.Sleep(lockPatience() * 3 / 2)
 				f.redis.Start()
 			}
-			f.settle("/page.html", harness.DayOf(2))
+			f.settle(firstPage, harness.DayOf(2))
 			// At rest, one node makes a commit an interval, and nobody computes.
 			commits := func() (count int) {
 				for _, c := range f.calls() {
@@ -451,7 +448,7 @@ func TestSharedLocks(t *testing.T) {
 				}
 				return seconds
 			}
-			const measured = 30 * time.Second
+			measured := length(10*time.Second, 30*time.Second)
 			commitsBefore := commits()
 			tookBefore := took()
 			time.Sleep(measured)
