@@ -24,7 +24,6 @@ import (
 
 const (
 	patience    = 10 * time.Second // with the release of a lock
-	stuckFor    = time.Minute      // after a refresh was due, the lock is broken, unless the one before took long
 	maxPoll     = 15 * time.Second
 	firstPoll   = time.Second   // while nothing is committed yet
 	settleFor   = time.Minute   // after which calls that others had begun have ended, and their effects are visible
@@ -32,6 +31,10 @@ const (
 	reportAhead = 5 * time.Minute
 	day         = 24 * time.Hour
 )
+
+// StuckFor is how long after a refresh was due the lock is broken, unless the one before took long. Only tests of what
+// follows set less.
+var StuckFor = time.Minute
 
 // Errors match these, besides those of the storage and of contexts.
 var (
@@ -293,7 +296,7 @@ func (n *Node) isOverdue() bool {
 	// nodes refresh the site at once, and the one whose commit is lost serves old dates until it has ended.
 	seen, _ := n.newest()
 	took := min(max(seen.Wrote.Sub(seen.At), 0), day)
-	return n.Now().Sub(n.Due(false)) >= stuckFor+2*took
+	return n.Now().Sub(n.Due(false)) >= StuckFor+2*took
 }
 
 // Status is what operators see of a node.

@@ -420,7 +420,7 @@ func TestStuck(t *testing.T) {
 		_ = b.Poll(t.Context())
 		name := "sitemap_" + store.Hash([]byte("site"))
 		f.locks[name] = time.Now().Add(24 * time.Hour)
-		for b.Now().Before(b.Due(false).Add(stuckFor + 20*time.Minute - LockPatience)) {
+		for b.Now().Before(b.Due(false).Add(StuckFor + 20*time.Minute - LockPatience)) {
 			if _, err := b.Acquire(t.Context()); !errors.Is(err, ErrBusy) {
 				t.Fatalf("%v after it was due: %v", b.Now().Sub(b.Due(false)), err)
 			}
