@@ -190,18 +190,19 @@ func TestSharedStaleNode(t *testing.T) {
 	f.eventually(patience, func() bool { return len(f.warnings()) > 0 })
 	t.Logf("warned %s after the others have started", time.Since(begun))
 	time.Sleep(6 * interval) // three views of each node
-	names := make(map[string]string)
+	// On a busy machine, a node may not hear of the others for some seconds. Then it may warn once more.
 	for _, n := range f.nodes {
-		st := n.status()
-		names[n.name] = st.Name
 		isStale := n == stale
-		if len(st.Nodes) != 2 || st.Writer == stale.status().Node || (st.Vote == "outvoted") != isStale {
-			t.Errorf("%s: %+v", n.name, st)
-		}
+		f.eventually(patience, func() bool {
+			st := n.status()
+			return len(st.Nodes) == 2 && st.Writer != stale.status().Node && (st.Vote == "outvoted") == isStale
+		})
 	}
-	warnings := f.warnings()
-	if len(warnings) != 1 || !strings.Contains(warnings[0], `"nodes":["`+names[stale.name]+`"]`) {
-		t.Errorf("warnings: %q, want one that names %s alone", warnings, names[stale.name])
+	name := stale.status().Name
+	for _, warning := range f.warnings() {
+		if !strings.Contains(warning, `"nodes":["`+name+`"]`) {
+			t.Errorf("warning: %q, want one that names %s alone", warning, name)
+		}
 	}
 	if len(stale.listed()) != all {
 		t.Errorf("later, %d pages are listed", len(stale.listed()))

@@ -31,14 +31,27 @@ const announcing = "indexnow {\nendpoint %s\n}"
 
 var long = flag.Bool("long", false, "the full length of the tests: five minutes of chaos, two of a stopped storage, 200,000 pages")
 
-// commandVar, in the environment, makes of the test's program Caddy's, with the storages of tests. Its value is how long a refresh
-// waits for the lock.
-const commandVar = "CADDYTEST_COMMAND"
+// commandVar, in the environment, makes of the test's program Caddy's, with the storages of tests. Its value is one of
+// those below.
+const (
+	commandVar = "CADDYTEST_COMMAND"
+
+	forTests = "for tests" // a node waits less for a lock
+	forUsers = "for users" // and as long as it does for users
+)
+
+const (
+	lockPatience = 5 * time.Second  // of nodes for tests
+	stuckFor     = 15 * time.Second // until they break a lock
+)
 
 func TestMain(m *testing.M) {
-	if lockPatience := os.Getenv(commandVar); lockPatience != "" {
+	if command := os.Getenv(commandVar); command != "" {
 		indexing.Patient = false // as in the other tests: see harness.Main
-		internalfleet.LockPatience, _ = time.ParseDuration(lockPatience)
+		if command == forTests {
+			internalfleet.LockPatience = lockPatience
+			internalfleet.StuckFor = stuckFor
+		}
 		caddycmd.Main()
 		return
 	}
@@ -51,16 +64,8 @@ const (
 	poll     = time.Second      // of nodes that do not refresh
 	breath   = time.Second / 10 // between two looks whether something has happened
 	patience = time.Minute      // with what takes seconds, on a busy machine
-	settling = 5 * time.Minute  // after faults and kills: a lock is broken after a minute
+	settling = 5 * time.Minute  // after faults and kills: with -long, a lock is broken after a minute
 )
-
-// lockPatience is how long a refresh waits for the lock: less than it does for users, unless the tests have their full length.
-func lockPatience() time.Duration {
-	if *soakTime > 0 {
-		return internalfleet.LockPatience
-	}
-	return length(5*time.Second, internalfleet.LockPatience)
-}
 
 // setup says what a fleet is to be.
 type setup struct {
@@ -294,7 +299,11 @@ func (n *node) start() {
 	n.t.Helper()
 	n.cmd = exec.Command(os.Args[0], "run", "--adapter", "caddyfile", "--config", filepath.Join(n.dir, n.name+".caddyfile"))
 	n.cmd.Dir = n.dir
-	n.cmd.Env = append(os.Environ(), commandVar+"="+lockPatience().String(), "HOME="+n.dir, "XDG_DATA_HOME="+filepath.Join(n.dir, n.name+".data"))
+	command := forTests
+	if *long || *soakTime > 0 {
+		command = forUsers
+	}
+	n.cmd.Env = append(os.Environ(), commandVar+"="+command, "HOME="+n.dir, "XDG_DATA_HOME="+filepath.Join(n.dir, n.name+".data"))
 	output, err := os.OpenFile(filepath.Join(n.dir, n.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	harness.Must(n.t, err)
 	defer output.Close()

@@ -429,7 +429,7 @@ func TestSharedLocks(t *testing.T) {
 			f.put(firstPage, "second", harness.DayOf(2))
 			if fault.Spin || *long {
 				f.redis.Kill()
-				time.Sleep(lockPatience() * 3 / 2)
+				time.Sleep(length(lockPatience*3/2, 45*time.Second)) // longer than a refresh waits for the lock
 				f.redis.Start()
 			}
 			f.settle(firstPage, harness.DayOf(2))
