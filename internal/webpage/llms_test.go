@@ -483,7 +483,7 @@ func TestLLMsChapters(t *testing.T) {
 		{49, 100, 50, 10, 500},
 		{50, 100, 50, 10, 500},
 		{3000, 2, 50, 2, 500},
-		{3000, 100, 50, 10, 500},
+		{3000, 30, 50, 10, 500},
 		{30, 2, 31, 2, 86},
 	} {
 		pages := func(yield func(page.Page) bool) {
@@ -574,7 +574,7 @@ func TestLLMsHeld(t *testing.T) {
 func TestLLMsSize(t *testing.T) {
 	long := strings.Repeat("[", 10_000)
 	pages := func(yield func(page.Page) bool) {
-		for i := range 600 {
+		for i := range 200 {
 			p := described(fmt.Sprintf("/%04d/%s", i, strings.Repeat("&lt;", 450)), 9, long, long)
 			if !yield(p) {
 				return
