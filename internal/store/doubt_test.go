@@ -100,7 +100,7 @@ func (p *patched) Delete(ctx context.Context, key string) error {
 // TestUnreadable: what cannot be read for an hour, while the rest can, is damaged, also where the store is opened again
 // each time. An outage never is, nor is an error that is not of the object alone.
 func TestUnreadable(t *testing.T) {
-	records := realistic(8000)
+	records := realistic(4000)
 	for name, test := range map[string]struct {
 		errs   map[string]error // "chunk", "document", "manifest", all "objects", or "" for all
 		isLost bool
@@ -123,7 +123,7 @@ func TestUnreadable(t *testing.T) {
 				storage := &patched{Storage: NewMemory()}
 				s := open(t, storage)
 				documents := []StoredDocument{NewDocument("a", nil, []byte("a")), NewDocument("b", nil, []byte("b"))}
-				commit(t, s, put(t, s.Last(), records, 3000).WithDocuments(nil, documents))
+				commit(t, s, put(t, s.Last(), records, 1500).WithDocuments(nil, documents))
 				chunk := s.Last().Chunks()[1]
 				names := map[string]string{"chunk": chunk.Object.Name, "document": documents[1].Object.Name, "manifest": manifestName}
 				storage.errs = make(map[string]error)
@@ -155,7 +155,7 @@ func TestUnreadable(t *testing.T) {
 					if g := s.Last(); rest != nil || chunkFails != (g.Len() == len(records)-chunk.Count) || g.Lost() != chunkFails {
 						t.Errorf("%v, %d records, lost: %t", rest, g.Len(), g.Lost())
 					}
-					commit(t, s, put(t, s.Last(), records, 3000))
+					commit(t, s, put(t, s.Last(), records, 1500))
 					if storage.deleted {
 						t.Error("what may hang when it is deleted is deleted")
 					}

@@ -60,7 +60,7 @@ func (f *flaky) List(ctx context.Context, path string, recursive bool) (keys []s
 
 // numbered are the records and the document of a site that all tell generation n.
 func numbered(n int) ([]Record, []StoredDocument) {
-	records := realistic(6000)[3000:] // two chunks, of which the second stays
+	records := realistic(4500)[3000:] // two chunks, of which the second stays
 	for i := range records[:1000] {
 		records[i].Text = uint64(n)
 	}
@@ -99,12 +99,16 @@ func number(t testing.TB, g *Generation) int {
 // with all that follow, as if the process had ended there. What is stored is a whole
 // generation all the time, and never one before the last that was committed.
 func TestFaults(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 4
+	}
 	for _, test := range []struct {
 		name          string
 		done, forever bool
 	}{{"once", false, false}, {"once, but done", true, false}, {"from then on", false, true}} {
 		t.Run(test.name, func(t *testing.T) {
-			for n, failed := 0, true; failed && !t.Failed(); n++ {
+			for n, failed := 0, true; failed && !t.Failed(); n += step {
 				memory := NewMemory()
 				s := open(t, memory)
 				commit(t, s, advance(t, s.Last(), 1))
@@ -318,7 +322,10 @@ var isLong = os.Getenv("SITEMAP_LONG") != ""
 // TestKill kills a process that commits generation after generation, at any moment.
 func TestKill(t *testing.T) {
 	kills := 2
-	if isLong {
+	switch {
+	case testing.Short():
+		kills = 1
+	case isLong:
 		kills = 6
 	}
 	for range kills {

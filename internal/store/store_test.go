@@ -320,7 +320,7 @@ func TestAdopt(t *testing.T) {
 // TestDamage changes what is stored and learns it again.
 func TestDamage(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	records := realistic(8000)
+	records := realistic(4000)
 	flip := func(b []byte) []byte {
 		b = bytes.Clone(b)
 		b[len(b)/2] ^= 4
@@ -353,7 +353,7 @@ func TestDamage(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			storage := &certmagic.FileStorage{Path: t.TempDir()}
 			s := open(t, storage)
-			g := put(t, s.Last(), records, 3000)
+			g := put(t, s.Last(), records, 1500)
 			commit(t, s, g)
 			key := prefix + "/" + manifestName
 			if !test.manifest {
@@ -401,7 +401,7 @@ func TestDamage(t *testing.T) {
 			}
 			commit(t, s, g)
 			expect(t, open(t, storage).Last(), want)
-			commit(t, s, put(t, g, records, 5000))
+			commit(t, s, put(t, g, records, 2500))
 			expect(t, open(t, storage).Last(), records)
 		})
 	}
