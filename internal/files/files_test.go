@@ -367,10 +367,10 @@ var isLong = os.Getenv("SITEMAP_LONG") != ""
 
 // TestRandomTrees: whatever is in a tree, all ways to read it list the same, in order.
 func TestRandomTrees(t *testing.T) {
-	rounds := 12
+	rounds := 8
 	switch {
 	case testing.Short():
-		rounds = 6
+		rounds = 3
 	case isLong:
 		rounds = 36
 	}
@@ -438,7 +438,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	many := tree{"root/.t/target.html": "x"}
-	for i := range 500 {
+	for i := range 100 {
 		many[fmt.Sprintf("root/l/p%03d.html", i)] = "->../.t/target.html"
 	}
 	for name, c := range map[string]struct {

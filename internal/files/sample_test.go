@@ -123,6 +123,9 @@ func TestSampleRules(t *testing.T) {
 
 // TestSampleBounds: of a large tree, and of a large folder, only a part is read, always the same.
 func TestSampleBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("120,000 files")
+	}
 	files := make(fstest.MapFS)
 	for i := range 3 * sampleEntries / 2 {
 		files[fmt.Sprintf("%02d/%05d.html", i%20, i)] = &fstest.MapFile{Data: []byte("x")}
