@@ -62,7 +62,11 @@ func TestKilled(t *testing.T) {
 // TestModel: whatever the engine does, and whenever the process is killed, no change is lost: each is accepted after it
 // was made. And no rule is broken, which the engine checks.
 func TestModel(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		r, e := rand.New(rand.NewPCG(seed, 1)), newEngine(t)
 		c, config := NewClient("test", 1), e.config(IndexNow)
 		config.Daily = 1 << 30

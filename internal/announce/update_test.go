@@ -177,6 +177,9 @@ func TestDaily(t *testing.T) {
 		{1, 2, 0, []int{1, 1, 0}},
 		{1_000_000, 70_000, 0, []int{50_000, 0}}, // as many as a queue holds
 	} {
+		if testing.Short() && test.changed > 20_000 {
+			continue
+		}
 		c := indexNowOnly
 		c.Daily = test.daily
 		q, now, tries := newQueue(t, c), epoch, 0
@@ -269,6 +272,9 @@ func withAdded(u Update, paths ...string) Update {
 
 // TestBounds: the queue and its stored form stay small whatever changes; the oldest changes are dropped, and counted.
 func TestBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("240,000 changes")
+	}
 	c := indexNowOnly
 	c.Targets = []Target{{IndexNow, "https://a.example/"}, {IndexNow, "https://b.example/"}}
 	for name, tail := range map[string]string{"many": "", "long": strings.Repeat("x", 1000)} {
