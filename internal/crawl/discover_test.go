@@ -70,7 +70,7 @@ func TestAliases(t *testing.T) {
 		s.pages[p.Path] = ""
 	}
 	s.pages["/"] = "/b/index.html /c.php?x=1 /d /e/ /f.html /folder00/"
-	for i := range 20_000 { // in several chunks
+	for i := range 8000 { // in several chunks
 		cands = append(cands, page.Page{Path: fmt.Sprintf("/folder%02d/%05d", i%20, i), Version: 1})
 	}
 	slices.SortFunc(cands, page.Compare)

@@ -318,7 +318,10 @@ func (s *site) crawlOnce(c *Crawler, st *store.Store, gen *store.Generation, int
 // TestModel crawls random sites that change and fail, with interruptions and restarts, and
 // compares what is known in the end with the truth.
 func TestModel(t *testing.T) {
-	if isLong {
+	switch {
+	case testing.Short():
+		*seeds = min(*seeds, 2)
+	case isLong:
 		*seeds = max(*seeds, 12)
 	}
 	for seed := range uint64(*seeds) {
