@@ -217,6 +217,9 @@ func (f *folder) served() map[string]store.Selected {
 // TestSlowDeployment: all files are written anew, with what a template has changed, in whatever time. Of ten that are corrected as
 // well, the day is listed once it is over; no other date moves, at any moment.
 func TestSlowDeployment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hours of refreshes")
+	}
 	const n, corrections = 300, 10
 	for _, lasts := range []int64{1, 30, 150, 600, 2 * hour} {
 		f := newFolder(t, n)
@@ -283,6 +286,9 @@ func TestEdits(t *testing.T) {
 
 // TestEndlessDeployment: where a page changes each minute, for hours, each is dated after an hour.
 func TestEndlessDeployment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hours of refreshes")
+	}
 	const n = 400
 	f := newFolder(t, n)
 	was := f.served()
@@ -293,7 +299,7 @@ func TestEndlessDeployment(t *testing.T) {
 			t.Fatalf("after %d s: %d pages are dated", f.now-begun, corrected)
 		}
 	}
-	f.pass(3*hour, func(second int64) {
+	f.pass(2*hour, func(second int64) {
 		if second%60 == 0 {
 			f.write(int(second/60), uint64(second+1))
 		}
@@ -344,6 +350,9 @@ func TestDailyDeployments(t *testing.T) {
 // TestTrickle: what the last pages of a deployment that takes over an hour have in common with the first ones is the template's,
 // although those are dated.
 func TestTrickle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hours of refreshes")
+	}
 	const n = 200
 	f := newFolder(t, n)
 	was := f.served()
@@ -376,6 +385,9 @@ func TestGap(t *testing.T) {
 
 // TestRestlessFile: a file that is written every few seconds has a date at least once an hour, be it declared or not.
 func TestRestlessFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hours of refreshes")
+	}
 	for name, declares := range map[string]bool{"no date is declared": false, "each version declares its date": true} {
 		f := newFolder(t, 40)
 		begun := f.now
@@ -415,6 +427,9 @@ func TestClockSetBack(t *testing.T) {
 
 // TestUploadOverHours: the files of a new site come one by one. None is dated with the upload; those with the times of long ago are.
 func TestUploadOverHours(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hours of refreshes")
+	}
 	for name, keepsTimes := range map[string]bool{"times of the upload": false, "times are kept": true} {
 		f := &folder{t: t, now: noon.Unix(), files: make(map[string]*file), dates: make(map[string]store.Selected), g: generation(t, 1000, nil)}
 		begun := f.now

@@ -130,7 +130,7 @@ func load(t testing.TB, g *store.Generation) (records []store.Record) {
 // before, and if all of these lie within a day.
 func TestUploadsAgainstModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 2000 {
+	for range 800 {
 		var list times
 		scale := []int64{650, 9000, 100_000}[random.IntN(3)]
 		for range random.IntN(50) {

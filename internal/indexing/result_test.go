@@ -227,7 +227,7 @@ func TestKeptDate(t *testing.T) {
 // time where that is possible.
 func TestChunksAreKept(t *testing.T) {
 	var records []store.Record
-	for i := range 20_000 {
+	for i := range 12_000 {
 		records = append(records, rec(fmt.Sprintf("/%06d", i)))
 	}
 	digest := func(first, _ string) uint64 { return hash(first) | 1 }
