@@ -141,7 +141,11 @@ func TestPanic(t *testing.T) {
 
 // TestModel compares random inputs with a naive merge.
 func TestModel(t *testing.T) {
-	for seed := range uint64(200) {
+	seeds := uint64(100)
+	if testing.Short() {
+		seeds = 30
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var inputs []Input
 		var all []page.Page
