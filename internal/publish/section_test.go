@@ -226,6 +226,9 @@ func TestHoldingInSection(t *testing.T) {
 
 // TestTooLargeInSection: a section has a document by its name, also where a page of two fits into none.
 func TestTooLargeInSection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 150 MB")
+	}
 	huge := &page.Extensions{Images: []string{"/" + strings.Repeat("a", maxBytes)}}
 	pages := []page.Page{{Path: "/a/1"}, {Path: "/a/2", Extensions: huge}, {Path: "/b/1", Extensions: huge}}
 	s := build(t, pages, nil, inFolders(Options{Extended: true}, "x:a", "y:b"))

@@ -208,7 +208,10 @@ func reference(o cutterOptions, pages []page.Page) []shard {
 }
 
 func TestInsertionChangesOneShard(t *testing.T) {
-	const insertions, pages = 40, 100_000
+	if testing.Short() {
+		t.Skip("two million pages")
+	}
+	const insertions, pages = 20, 100_000
 	r := rand.New(rand.NewPCG(3, 3))
 	all := inFoldersOf200(pages)
 	before := cutAll(t, cutterOptions{}, all)
