@@ -261,7 +261,7 @@ func TestFirstCrawlAnnounces(t *testing.T) {
 		})
 		b.app.now = time.Now
 		b.handler.limiter = crawl.NewLimiter(2, 1)
-		pages := numbered(1500)
+		pages := numbered(1000)
 		b.lists(pages...)
 		found := b.pages
 		edited := pages[0]

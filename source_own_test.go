@@ -683,6 +683,9 @@ func TestOwnSitemapsSoon(t *testing.T) {
 // TestOwnSitemapsSooner: a document of an application is read every ten minutes for a day after its content has changed,
 // else once an hour. With validators, most of these requests are conditional.
 func TestOwnSitemapsSooner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("18 days of refreshes")
+	}
 	const entry = "<url><loc>http://named.example/%s</loc><lastmod>%s</lastmod></url>"
 	list := func(entries ...string) string { return "<urlset>" + strings.Join(entries, "") + "</urlset>" }
 	a := fmt.Sprintf(entry, "a", "1999-01-01")

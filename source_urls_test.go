@@ -63,6 +63,9 @@ func TestLists(t *testing.T) {
 		"a redirect":         {SourceURLs{From: []string{"/old"}}, "", 0, "/old: neither a file nor a document of the site (status 302)"},
 		"too long":           {SourceURLs{From: []string{"/long"}}, "", 0, "/long has more than 67108864 bytes"},
 	} {
+		if testing.Short() && name == "too long" {
+			continue // 64 MB
+		}
 		r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
 		if err != nil {
 			t.Fatal(err)
@@ -163,6 +166,9 @@ func TestOpenURL(t *testing.T) {
 		"an error":          {url: url, status: 500, want: "fetching /list.txt: status 500"},
 		"another site":      {url: "http://other.example/list.txt", want: "neither a file nor a document of the site, which is http://named.example", isTooBad: true},
 	} {
+		if testing.Short() && test.size > 0 {
+			continue // 64 MB
+		}
 		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Content-Type", "text/plain")
 			if test.isHTML {

@@ -112,6 +112,9 @@ func TestMadeUpHostCostsLittle(t *testing.T) {
 // TestFirstLooks: a burst of hosts that visitors made up does not keep a new one waiting, whether or not they have pages; and
 // the pages of a host that was known before are crawled meanwhile.
 func TestFirstLooks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of hosts")
+	}
 	for name, respond := range map[string]func(host string) bool{
 		"made-up hosts return 404":            func(host string) bool { return !strings.HasPrefix(host, "made-up") },
 		"made-up hosts return a default page": func(string) bool { return true },
@@ -131,7 +134,7 @@ func TestFirstLooks(t *testing.T) {
 			time.Sleep(knownAfter + time.Second)
 			_, _ = known.snapshot(t.Context())
 			before := count("known.example")
-			const burst = 160
+			const burst = 100
 			for i := range burst {
 				visit(fmt.Sprintf("made-up-%d.example", i))
 				time.Sleep(time.Second / 8)
