@@ -61,7 +61,7 @@ func (f *flaky) List(ctx context.Context, path string, recursive bool) (keys []s
 // numbered are the records and the document of a site that all tell generation n.
 func numbered(n int) ([]Record, []StoredDocument) {
 	records := realistic(4500)[3000:] // two chunks, of which the second stays
-	for i := range records[:1000] {
+	for i := range records[:600] {
 		records[i].Text = uint64(n)
 	}
 	document := NewDocument("index", nil, []byte(strings.Repeat(strconv.Itoa(n), 1000)))
