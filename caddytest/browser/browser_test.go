@@ -275,7 +275,7 @@ func testPage(t *testing.T, in func(*testing.T) browser) {
 		rows := eval[[]string](b, shown)
 		found := fmt.Sprintf("%d of 10", want)
 		if want == 0 {
-			found = "Nothing found"
+			found = "Nothing found on this page"
 		}
 		if len(rows) != want || count() != found {
 			t.Errorf("%s: got %q and rows %q, want %q", words, count(), rows, found)

@@ -23,7 +23,7 @@
 	};
 	const said = (shown, all) => {
 		if (shown === 0) {
-			return "Nothing found";
+			return "Nothing found on this page";
 		}
 		return `${shown.toLocaleString("en")} of ${all.toLocaleString("en")}`;
 	};
