@@ -27,6 +27,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // TestConfirm: of few pages, or lost for several reasons, [TestDecide] says nothing.
@@ -467,6 +468,27 @@ func (b *bench) wantPages(s *site, want int) *publish.Snapshot {
 		b.Fatalf("%d pages are served, want %d; logs %v", pagesOf(got), want, b.logs.All())
 	}
 	return got
+}
+
+// TestLook: after an upgrade by which documents look different, they are made again, although no page has changed.
+func TestLook(t *testing.T) {
+	b := newBench(t, nil)
+	b.lists("/")
+	s := b.site("named.example")
+	madeBy := func() uint64 {
+		b.wantPages(s, 1)
+		return s.published().selectedBy
+	}
+	first := madeBy()
+	if again := madeBy(); again != first {
+		t.Fatal("documents are made again although nothing has changed")
+	}
+	look := webpage.Look
+	t.Cleanup(func() { webpage.Look = look })
+	webpage.Look += "another"
+	if again := madeBy(); again == first {
+		t.Error("documents are not made again")
+	}
 }
 
 // TestLoss: pages that go are held back where they are many at once, and come back at once.

@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // probe probes the site's routes, and settles which sites are aliases of others. It returns what the crawl need not request,
@@ -76,7 +77,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	if r.probed.llms.exists {
 		r.source.Warn("llms", "the site has an llms.txt of its own, which is served: remove it, or llms")
 	}
-	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index)
+	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index, webpage.Look)
 	// A source that yields nothing for so long is left out of this refresh. A folder of very many files on a network disk may
 	// need a minute, which requests that wait for the first sitemap do not have.
 	patience := sourcePatience

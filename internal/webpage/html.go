@@ -2,6 +2,7 @@ package webpage
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the template, the stylesheets and the script
 	"encoding/base64"
@@ -46,6 +47,10 @@ var compiled = template.Must(template.New("page").Funcs(template.FuncMap{
 // pagePolicy allows what the template holds, and the site's icon, which Firefox would not load (https://www.w3.org/TR/CSP3/).
 var pagePolicy = "default-src 'none'; img-src 'self'; script-src " + source(pageScript) + "; style-src " + source(pageStyle) +
 	"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Look is what documents have in common that makes them look as they do. Where it is another one, as after an upgrade, they
+// are made again, even if nothing has changed on the site.
+var Look = pageTemplate + pagePolicy + stylesheet
 
 func source(inline string) string {
 	hash := sha256.Sum256([]byte(inline))
@@ -128,7 +133,7 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 	}
 	v.Above = t.above(f, p)
 	v.addRows(rows)
-	v.Chapters = chaptersOf(f.path, rows)
+	v.Chapters = chaptersOf(f.path, rows, t.front)
 	v.Contents = contentsOf(f.path, v.Chapters)
 	return v
 }
@@ -139,7 +144,7 @@ func (t *tree) folderLabel(f *folder, p *part) string {
 		return "All folders"
 	}
 	if f.path == "/" {
-		return t.host()
+		return cmp.Or(t.front, t.host())
 	}
 	return pathLabel(f.path)
 }
@@ -183,8 +188,9 @@ func idOf(folder string) string {
 	return "s" + hash[max(len(hash)-digits, 0):]
 }
 
-// chaptersOf groups rows by their folders, in the order of these; rows keep their order.
-func chaptersOf(folder string, rows []row) (chapters []chapter) {
+// chaptersOf groups rows by their folders, in the order of these; rows keep their order. Titles are shown without what most
+// of them end in, and without the name of the site, which is the title of the front page.
+func chaptersOf(folder string, rows []row, site string) (chapters []chapter) {
 	byFolder := func(a, b row) int { return strings.Compare(a.Folder, b.Folder) }
 	if !slices.IsSortedFunc(rows, byFolder) {
 		rows = slices.Clone(rows)
@@ -196,7 +202,7 @@ func chaptersOf(folder string, rows []row) (chapters []chapter) {
 		if n < 0 {
 			n = len(rows)
 		}
-		c := chapterOf(rows[:n], ending)
+		c := chapterOf(rows[:n], ending, site)
 		if c.folder == folder {
 			c.Label = "Pages"
 		}
@@ -206,8 +212,8 @@ func chaptersOf(folder string, rows []row) (chapters []chapter) {
 	return chapters
 }
 
-// chapterOf is the chapter of a folder's rows. Titles are shown without an ending.
-func chapterOf(rows []row, ending string) chapter {
+// chapterOf is the chapter of a folder's rows: see chaptersOf.
+func chapterOf(rows []row, ending, site string) chapter {
 	folder := rows[0].Folder
 	c := chapter{
 		Label:  pathLabel(folder),
@@ -220,9 +226,7 @@ func chapterOf(rows []row, ending string) chapter {
 		r.Label = labelOf(r)
 		switch r.Kind {
 		case toPage:
-			if short := strings.TrimSuffix(r.Title, ending); short != "" {
-				r.Title = short
-			}
+			r.Title = shortTitle(r.Title, ending, site)
 			c.Rows = append(c.Rows, r)
 		case toFolder:
 			c.Folders = append(c.Folders, r)
@@ -231,6 +235,21 @@ func chapterOf(rows []row, ending string) chapter {
 		}
 	}
 	return c
+}
+
+// shortTitle is a title without an ending, or else without the name of the site behind a separator. Something is left of it.
+func shortTitle(title, ending, site string) string {
+	short := strings.TrimSuffix(title, ending)
+	if short == title && site != "" {
+		own := endingOf(title) // such as " — Example"
+		if strings.HasSuffix(own, " "+site) {
+			short = strings.TrimSuffix(title, own)
+		}
+	}
+	if short == "" {
+		return title
+	}
+	return short
 }
 
 // labelOf is what a row shows of a path.

@@ -586,12 +586,31 @@ func FuzzBuilder(f *testing.F) {
 	})
 }
 
+// TestShortTitle: titles lose what most of them end in, or else the name of the site.
+func TestShortTitle(t *testing.T) {
+	for _, test := range []struct{ title, ending, site, want string }{
+		{"A — Site", " — Site", "", "A"},
+		{"A — Site", " — Site", "Site", "A"},
+		{"A — Site", " — Other", "Site", "A"},
+		{"A | Guide | Site", "", "Site", "A | Guide"},
+		{"A — Site", "", "", "A — Site"},
+		{"A — Guide", "", "Site", "A — Guide"},
+		{"A of the Site", "", "Site", "A of the Site"},
+		{"Site", "", "Site", "Site"},
+		{" — Site", " — Site", "Site", " — Site"},
+	} {
+		if got := shortTitle(test.title, test.ending, test.site); got != test.want {
+			t.Errorf("%+v: got %q", test, got)
+		}
+	}
+}
+
 // TestChaptersOf: each folder has one chapter, in the order of the folders, whatever the order of the rows.
 func TestChaptersOf(t *testing.T) {
 	at := func(folder, name string) row { return row{Folder: folder, Path: folder + name, Pages: 1, Kind: toPage} }
 	rows := []row{at("/b/", "2"), at("/", "1"), at("/b/", "1"), at("/a/", "1")}
 	var got []string
-	for _, s := range chaptersOf("/", rows) {
+	for _, s := range chaptersOf("/", rows, "") {
 		for _, r := range s.Rows {
 			got = append(got, s.Label+" "+r.Path)
 		}
