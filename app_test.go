@@ -279,6 +279,7 @@ func TestPortsOfHosts(t *testing.T) {
 		"to another port":           {nil, []visit{{0, "a.example:3000", "http://a.example:3000"}}},
 		"no port at all":            {nil, []visit{{0, "a.example:0", listener}, {0, "b.example:99999", "http://b.example:8080"}}},
 		"in other letters":          {nil, []visit{{0, "A.Example.", "http://a.example"}}},
+		"an IPv6 address":           {nil, []visit{{0, "[2001:DB8:0::1]", "http://[2001:db8::1]"}}},
 		"each host its own":         {nil, []visit{{0, "a.example", "http://a.example"}, {0, "b.example:81", "http://b.example:81"}, {0, "a.example", "http://a.example"}}},
 		"made up":                   {nil, []visit{{0, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}, {portPatience - 1, "a.example:8080", "http://a.example"}}},
 		"made up, again":            {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example", "http://a.example:99"}, {portPatience, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}}},

@@ -66,6 +66,7 @@ func TestAdminError(t *testing.T) {
 		`caddy responded with error: HTTP 500: {"error"`:                   `caddy responded with error: HTTP 500: {"error"`,
 		"HTTP 404: 404 page not found\n":                                   "this Caddy has no sitemap module (HTTP 404): run one that was built with it, or name another --address",
 		"connection refused":                                               "connection refused",
+		"performing request: connection refused":                           "performing request: connection refused; if the admin API is elsewhere, add --address, or --config",
 	} {
 		if got := adminError(errors.New(text)); got.Error() != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

@@ -47,6 +47,7 @@ func TestBuild(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"index.html": "<title>Home</title>", "a.html": "<title>A</title>", "robots.txt": "User-agent: *\nDisallow: /x\n",
+		"hidden.html": `<title>Hidden</title><meta name="robots" content="noindex">`,
 	} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -70,6 +71,14 @@ func TestBuild(t *testing.T) {
 			name:  "little",
 			flags: []string{"--robots=false", "--stylesheet=false", "--crawl=false", "--gzip"},
 			files: []string{"sitemap.xml", "sitemap.xml.gz"},
+			parts: map[string]string{"sitemap.xml": "<loc>https://built.example/hidden.html</loc>"},
+		},
+		{
+			name:   "a URL with a folder",
+			flags:  []string{"--base-url", url + "/docs"},
+			files:  []string{"sitemap.css", "sitemap.xml"},
+			parts:  map[string]string{"sitemap.xml": "<loc>https://built.example/docs/a.html</loc>"},
+			output: "add this line to that of https://built.example: Sitemap: https://built.example/docs/sitemap.xml",
 		},
 		{
 			name:   "a summary for programs",
@@ -86,6 +95,16 @@ func TestBuild(t *testing.T) {
 			name:   "no URL",
 			flags:  []string{"--base-url", "built.example"},
 			status: exitFailed, output: `invalid argument "built.example" for "--base-url" flag`,
+		},
+		{
+			name:   "an argument",
+			flags:  []string{"extra"},
+			status: exitFailed, output: "unexpected argument 'extra': the site's folder is named by --root",
+		},
+		{
+			name:   "a file as the output",
+			flags:  []string{"--out", filepath.Join(root, "a.html")},
+			status: exitErrors, output: "opening the output folder: ",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -118,6 +137,7 @@ func TestBuildConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"www/index.html": "<title>Home</title>",
+		"hidden/a.html":  `<title>Hidden</title><meta name="robots" content="noindex">`,
 		"two": `
 			http://a.built.example, http://b.built.example:8080 {
 				root * www
@@ -140,6 +160,31 @@ func TestBuildConfiguration(t *testing.T) {
 				sitemap
 				respond "no page" 404
 			}`,
+		"no page of the second": `
+			http://a.built.example {
+				root * www
+				sitemap
+				file_server
+			}
+			http://b.built.example {
+				root * hidden
+				sitemap
+				file_server
+			}`,
+		"two sitemaps": `
+			http://a.built.example {
+				root * www
+				sitemap
+				sitemap {
+					path /other.xml
+				}
+				file_server
+			}`,
+		"a login": `
+			http://a.built.example {
+				sitemap
+				respond "who are you?" 401
+			}`,
 		"broken": `http://a.built.example {`,
 	} {
 		path := filepath.Join(dir, name)
@@ -161,6 +206,9 @@ func TestBuildConfiguration(t *testing.T) {
 			"hosts that only visitors name are not built: set base_url for *.c.built.example"},
 		{"hosts of visitors", nil, exitErrors, "the configuration has no sitemap handler whose hosts are named: set base_url"},
 		{"no page", nil, exitErrors, "there is no sitemap: "},
+		{"no page of the second", nil, exitErrors, "left out, noindex: 1 [/a.html]"},
+		{"two sitemaps", nil, exitErrors, "http://a.built.example has two sitemaps: "},
+		{"a login", nil, exitErrors, "refuses anonymous visitors"},
 		{"broken", nil, exitErrors, "reading the configuration: "},
 		{"missing", nil, exitErrors, "reading the configuration: "},
 	} {
@@ -174,6 +222,10 @@ func TestBuildConfiguration(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(out, name)); err != nil {
 					t.Error(err)
 				}
+			}
+			written, _ := filepath.Glob(filepath.Join(out, "*", "*"))
+			if test.status != 0 && len(written) > 0 {
+				t.Errorf("it fails, and leaves %q", written)
 			}
 		})
 	}

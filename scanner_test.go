@@ -764,6 +764,10 @@ func TestCrawlOff(t *testing.T) {
 	}
 	s := b.site("named.example")
 	first := b.wantPages(s, 10)
+	over := s.published().report.LeftOut["over max_urls"]
+	if n := b.logged("more pages than the sitemap may list: raise 'max_urls' or 'shard_urls'"); over != 2 || n != 1 {
+		t.Errorf("%d pages are over max_urls, and the log says so %d times", over, n)
+	}
 	if b.wantPages(s, 10) != first {
 		t.Error("an unchanged refresh made another snapshot")
 	}

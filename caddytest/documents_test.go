@@ -196,29 +196,6 @@ func TestDocumentsRetired(t *testing.T) {
 	}
 }
 
-func TestDocumentsMaxURLs(t *testing.T) {
-	for _, test := range []struct{ most, listed int }{{9, 9}, {10, 10}} {
-		t.Run(fmt.Sprint(test.most), func(t *testing.T) {
-			give(t, "max", paged(10))
-			s := start(t, documentsSite("max", fmt.Sprintf("max_urls %d", test.most)), nil)
-			if d := s.document("http://localhost:{port}/sitemap.xml"); len(d.locs) != test.listed || d.locs[0] != s.Expand("http://localhost:{port}/p/0000000.html") {
-				t.Errorf("got %q", d.locs)
-			}
-			refreshed := s.Logged("sitemap refreshed")
-			if over := 10 - test.listed; over > 0 {
-				s.Logged("more pages than the sitemap may list", fmt.Sprintf(`"left_out":%d`, over), fmt.Sprintf(`"max_urls":%d`, test.most))
-				if want := fmt.Sprintf(`"over max_urls":%d`, over); !strings.Contains(refreshed, want) {
-					t.Errorf("got the log line %s, want in it %q", refreshed, want)
-				}
-				return
-			}
-			if strings.Contains(refreshed, "left_out") || len(s.LogLines("more pages than the sitemap may list")) > 0 {
-				t.Errorf("got the log line %s", refreshed)
-			}
-		})
-	}
-}
-
 // TestDocumentsOmitAndRules has pages that settings leave out, and say something of.
 func TestDocumentsOmitAndRules(t *testing.T) {
 	list := new(pageList)

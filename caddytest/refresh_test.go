@@ -197,7 +197,7 @@ func scriptedSites(t *testing.T, n int, options string) string {
 // heldBack is what the log says of a change that is to be confirmed.
 const heldBack = "sitemap change held back until later refreshes confirm it"
 
-// TestFailingSource, TestPanickingSource and TestShrunkSource are promise 4, seen from outside.
+// TestFailingSource and TestPanickingSource are promise 4, seen from outside.
 func TestFailingSource(t *testing.T) {
 	s := testHeldBack(t, func(script *script) {
 		script.err = errors.New("scripted failure")
@@ -213,11 +213,6 @@ func TestPanickingSource(t *testing.T) {
 	})
 	s.wantLoggedOnce("gathering pages failed", "as the script says")
 	s.wantLoggedOnce("gathering pages failed", `"stack"`)
-}
-
-func TestShrunkSource(t *testing.T) {
-	s := testHeldBack(t, func(script *script) { script.pages = []string{"/a"} })
-	s.wantLoggedOnce(heldBack, "less than half of the pages would be left")
 }
 
 // wantLoggedOnce reports if a line with some words was not logged once.

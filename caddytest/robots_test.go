@@ -142,14 +142,13 @@ func (s *server) wantFile(t *testing.T, name, want string) {
 
 // TestRobotsUnchanged has what passes as it is, with its own headers.
 func TestRobotsUnchanged(t *testing.T) {
-	there, long := "User-agent: *\n\n"+robotsLine, strings.Repeat("#", 500<<10)+"\n"
+	there := "User-agent: *\n\n" + robotsLine
 	for _, test := range []struct {
 		name, directives, file string
 		status                 int
 		want                   string
 	}{
 		{"there", "file_server", there, 200, there},
-		{"over 500 KiB", "file_server", long, 200, long},
 		{"an upstream that is away", "reverse_proxy 127.0.0.1:{more}", "", 502, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -171,10 +170,6 @@ func TestRobotsUnchanged(t *testing.T) {
 				}
 			}
 			s.wantHead(t, "http://localhost:{port}/robots.txt", r)
-			isLong := len(test.file) > 500<<10
-			if lines := s.LogLines(`"level":"warn"`, "robots.txt is over 500 KiB", s.Expand("Sitemap: http://localhost:{port}/sitemap.xml")); len(lines) > 0 != isLong {
-				t.Errorf("the log warns: %s", lines)
-			}
 		})
 	}
 }

@@ -167,61 +167,6 @@ func TestSitesJSON(t *testing.T) {
 	s.WantLocs("http://127.0.0.1:{more}/sitemap.xml", harness.Below("http://127.0.0.1:{more}", []string{"/", "/docs/", "/docs/guide.html", "/more", "/one.html"})...)
 }
 
-// TestSitesHostHeaders is what a catch-all makes of the visitors' word.
-func TestSitesHostHeaders(t *testing.T) {
-	s := start(t, "http://:{port} {\n root {dir}/a\n sitemap\n file_server\n}", harness.TwoRoots)
-	for _, test := range [][2]string{
-		{"SHOP.Example.:{port}", "http://shop.example:{port}"},
-		{"shop.example:99", "http://shop.example:{port}"}, // a host has one port
-		{"mapped.example", "http://mapped.example"},       // as behind a port mapping
-		{"[2001:DB8:0::1]", "http://[2001:db8::1]"},
-	} {
-		host, want := "Host: "+s.Expand(test[0]), test[1]
-		s.Locs("http://localhost:{port}/sitemap.xml", host) // which makes the site
-		s.Crawled()
-		got := s.Locs("http://localhost:{port}/sitemap.xml", host)
-		if want := harness.Below(s.Expand(want), harness.PagesOfA); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", host, got, want)
-		}
-	}
-}
-
-// TestSitesBehindProxy is a proxy in front that says who was asked, and how.
-func TestSitesBehindProxy(t *testing.T) {
-	const proto, host = "X-Forwarded-Proto: https", "X-Forwarded-Host: shop.example"
-	for name, test := range map[string]struct {
-		address string
-		headers []string
-		want    string
-	}{
-		"both":                {"http://:{port}", []string{proto, host}, "https://shop.example"},
-		"another name inside": {"http://localhost:{port}", []string{proto, host}, "https://localhost:{port}"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := start(t, `{
-				servers {
-					trusted_proxies static 127.0.0.0/8
-				}
-			}
-			`+test.address+` {
-				root {dir}/a
-				sitemap
-				file_server
-			}`, harness.TwoRoots)
-			want := strings.Split(s.Expand(strings.Join(harness.Below(test.want, harness.PagesOfA), " ")), " ")
-			s.Locs("http://localhost:{port}/sitemap.xml", test.headers...)
-			s.Crawled()
-			if got := s.Locs("http://localhost:{port}/sitemap.xml", test.headers...); !slices.Equal(got, want) {
-				t.Errorf("got %q, want %q", got, want)
-			}
-			line := s.Expand("Sitemap: " + test.want + "/sitemap.xml")
-			if r := s.Get("http://localhost:{port}/robots.txt", test.headers...); !strings.Contains(r.Text, line) {
-				t.Errorf("robots.txt is %q, want %q in it", r.Text, line)
-			}
-		})
-	}
-}
-
 // TestSitesThatAreOne is several addresses of one block of which one is the site's.
 func TestSitesThatAreOne(t *testing.T) {
 	canonical := func(url string) map[string]string {

@@ -54,17 +54,6 @@ func TestURLs(t *testing.T) {
 		"a path of the site inside handle_path": {
 			sitemap: "urls /docs/pages", site: "inside", want: "/docs/a",
 		},
-		"refused lines": {
-			sitemap: "urls {dir}/list.txt",
-			files: map[string]string{"list.txt": "/good\nhttps://localhost:{port}/scheme\nrelative\n//localhost/x\n/bad%escape\n/latin\xe9\n/date lastmod=yesterday\n" +
-				"http://user:pass@localhost:{port}/user\n/" + strings.Repeat("x", 2048) + "\nhttp://localhost:1/port\njavascript:alert(1)\n/unknown colour=red\n/also-good"},
-			want: "/also-good /good",
-			log:  []string{"some lines of a list are not URLs of the site", "{dir}/list.txt", `"count":11`, "line 2: ", "line 3: ", `relative`, "line 7: ", "line 11: "},
-		},
-		"exclude and the sitemap itself": {
-			sitemap: "exclude /private/* *.pdf\nurls {\n/a\n/private/b\n/c.pdf\n/sitemap.xml\n/sitemap-0123456789ab.xml\n}", want: "/a",
-			log: []string{"sitemap refreshed", `"excluded":2`, `"a document of the sitemap":2`},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, nil)

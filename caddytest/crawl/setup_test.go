@@ -216,10 +216,6 @@ func TestSitesWarnings(t *testing.T) {
 		locs      map[string][]string // by the URL of the sitemap
 	}{
 		"no root": {caddyfile: "{origin} {\n sitemap\n file_server\n}", want: []string{"no file root", "'root'", "'files <root>'"}, never: "no page to list"},
-		"several roots": {
-			caddyfile: "{origin} {\n sitemap\n file_server /a/* {\n root {dir}/a\n }\n file_server {\n root {dir}/b\n }\n}",
-			want:      []string{"several file roots", "{dir}/a", "{dir}/b", "'files <root>'"},
-		},
 		"a root that nothing serves": {
 			caddyfile: "{origin} {\n root {dir}/a\n sitemap\n respond /sitemap.xml 404\n respond \"an application\"\n}",
 			want:      []string{"no 'file_server' serves its root", "{dir}/a", "file_server"},

@@ -59,17 +59,6 @@ func TestDiscoverByDefault(t *testing.T) {
 	}
 }
 
-// TestDiscoverFilesWritten: with files written, files are all that is listed, and the application's sitemap that is hidden
-// is named.
-func TestDiscoverFilesWritten(t *testing.T) {
-	s := prepare(t, map[string]string{"root/readme.html": harness.HTML("readme")})
-	caddyfile := harness.Local + " {\nroot {dir}/root\nsitemap {\nrefresh 1s\nfiles\n}\n@file file\nhandle @file {\nfile_server\n}\nreverse_proxy {app}\n}"
-	s.LoadApp(caddyfile, blog(s.Expand(harness.Local)))
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/readme.html")
-	s.Logged("the site has a sitemap of its own, which this one hides", `"level":"warn"`, `/wp-sitemap.xml","urls":0,"documents":1`, `"line":"urls /wp-sitemap.xml"`)
-	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/readme.html")
-}
-
 // TestDiscoverGenerator: a sitemap that a generator has left in the root of a site of files is read as a list.
 func TestDiscoverGenerator(t *testing.T) {
 	origin := harness.Local

@@ -216,16 +216,7 @@ func TestAdminSites(t *testing.T) {
 	}
 	const nobody = "?site=http%3A%2F%2Fnobody.example"
 	s.wantError(http.MethodGet, "/sitemap/sites"+nobody, http.StatusNotFound, harness.Local, "http://127.0.0.1:{port}")
-	s.wantError(http.MethodPost, "/sitemap/refresh"+nobody, http.StatusNotFound, harness.Local)
-	s.wantError(http.MethodPost, "/sitemap/refresh?sites=x", http.StatusBadRequest, "'sites'")
-	s.wantError(http.MethodGet, "/sitemap/explain", http.StatusBadRequest)
-	for _, form := range []string{"/?utm_source=x", "/index.html", "/index.html?a=b"} {
-		if r := s.Get(api + "/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+form)); !strings.Contains(r.Text, s.Expand(`{"url":"`+harness.Local+`/",`)) || !strings.Contains(r.Text, `"listed":true`) {
-			t.Errorf("%s: got %s", form, r.Text)
-		}
-	}
 	s.wantError(http.MethodGet, "/sitemap/explain?url=%2Fone.html", http.StatusBadRequest)
-	s.wantError(http.MethodGet, "/sitemap/explain?url=http%3A%2F%2Fnobody.example%2F", http.StatusNotFound, harness.Local)
 }
 
 // TestExplain asks about each kind of page of a site. A wanted text is in the JSON; one that

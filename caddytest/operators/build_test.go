@@ -141,43 +141,6 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildFlags tries what each flag does.
-func TestBuildFlags(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, map[string]string{"www/index.html": page("front"), "www/hidden.html": noindex})
-	for name, test := range map[string]struct {
-		flags []string
-		url   string
-		paths []string
-		files []string
-		words []string // of the summary
-	}{
-		"out/below":  {nil, example, []string{"/"}, []string{"robots.txt", "sitemap.css", "sitemap.xml"}, nil},
-		"no crawl":   {[]string{"--crawl=false"}, example, []string{"/", "/hidden.html"}, []string{"robots.txt", "sitemap.css", "sitemap.xml"}, nil},
-		"no robots":  {[]string{"--robots=false"}, example, []string{"/"}, []string{"sitemap.css", "sitemap.xml"}, nil},
-		"no style":   {[]string{"--crawl=false", "--stylesheet=false"}, example, []string{"/", "/hidden.html"}, []string{"robots.txt", "sitemap.xml"}, nil},
-		"gzip":       {[]string{"--gzip"}, example, []string{"/"}, []string{"robots.txt", "sitemap.css", "sitemap.css.gz", "sitemap.xml", "sitemap.xml.gz"}, nil},
-		"URL folder": {nil, "https://example.com/docs", []string{"/"}, []string{"sitemap.css", "sitemap.xml"}, []string{"add this line to that of https://example.com: Sitemap: https://example.com/docs/sitemap.xml"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := build(t, dir, append([]string{"--root", "www", "--base-url", test.url, "--out", name}, test.flags...)...)
-			out := filepath.Join(dir, name)
-			wantLocs(t, out, test.url, test.paths...)
-			if got := names(t, out); !slices.Equal(got, test.files) {
-				t.Errorf("got %q", got)
-			}
-			wantWords(t, "the summary", r.stdout, test.words...)
-		})
-	}
-	if got := names(t, filepath.Join(dir, "www")); !slices.Equal(got, []string{"hidden.html", "index.html"}) {
-		t.Errorf("the root has %q", got)
-	}
-	wantWords(t, "robots.txt", read(t, dir, "gzip", "robots.txt"), "Sitemap: https://example.com/sitemap.xml\n")
-	if plain := harness.Gunzip(t, read(t, dir, "gzip", "sitemap.xml.gz")); plain != read(t, dir, "gzip", "sitemap.xml") {
-		t.Errorf("got %q", plain)
-	}
-}
-
 // summary is what --json prints.
 type summary struct {
 	Error string
@@ -237,59 +200,6 @@ func TestBuildState(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Join(dir, "state")); err != nil || len(entries) == 0 {
 		t.Errorf("the state has %v, %v", entries, err)
-	}
-}
-
-// TestBuildRefuses tries the errors of what was given, which leave no files.
-func TestBuildRefuses(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, map[string]string{
-		"www/index.html": page("front"), "empty/a.css": "x", "file": "x", "noindex/a.html": noindex,
-		"Bare":     "example.com {\n\troot * www\n\tfile_server\n}\n",
-		"Any":      ":8080 {\n\troot * www\n\tsitemap\n\tfile_server\n}\n",
-		"Two":      "a.example {\n\troot * www\n\tsitemap\n\tfile_server\n}\nb.example {\n\troot * empty\n\tsitemap\n\tfile_server\n}\n",
-		"Twice":    "a.example {\n\troot * www\n\tsitemap\n\tsitemap {\n\t\tpath /other.xml\n\t}\n\tfile_server\n}\n",
-		"Broken":   "example.com {\n\tsitemap {\n\t\trefesh 1m\n\t}\n}\n",
-		"Closed":   "http://example.com {\n\troot * www\n\tsitemap\n\tbasic_auth {\n\t\ta $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n\t}\n\tfile_server\n}\n",
-		"bad.json": "{",
-	})
-	caddyfile := func(name string, more ...string) []string {
-		return append([]string{"--config", name, "--adapter", "caddyfile", "--out", "o"}, more...)
-	}
-	for _, test := range []struct {
-		status int
-		args   []string
-		words  []string
-	}{
-		{2, nil, []string{"with --root and its URL with --base-url, or a configuration with --config"}},
-		{2, []string{"--root", "www"}, []string{"its URL with --base-url"}},
-		{2, []string{"--root", "www", "--base-url", "example.com"}, []string{`"--base-url" flag: `, "begin with https:// or http://"}},
-		{2, []string{"--root", "nowhere", "--base-url", example}, []string{`"--root" flag: `, "nowhere"}},
-		{2, []string{"--root", "file", "--base-url", example}, []string{`"--root" flag: `, "file: not a directory"}},
-		{2, append(alone, "extra"), []string{"unexpected argument 'extra'", "--root"}},
-		{2, append(alone, "--gzipped"), []string{"unknown flag: --gzipped"}},
-		{2, []string{"--config", "Two"}, []string{"name a folder with --out"}},
-		{2, caddyfile("Two", "--base-url", example), []string{"base_url", "set in the configuration"}},
-		{1, append(alone, "--out", "file"), []string{"opening the output folder", "file"}},
-		{1, append(alone, "--out", "file/below"), []string{"opening the output folder", "file"}},
-		{1, []string{"--root", "empty", "--base-url", example, "--out", "o"}, []string{"there is no sitemap: no page to list", "left out, not included: 1"}},
-		{1, []string{"--root", "noindex", "--base-url", example, "--out", "o"}, []string{"there is no sitemap: no page to list", "left out, noindex: 1 [/a.html]"}},
-		{1, caddyfile("Nowhere"), []string{"Nowhere"}},
-		{1, []string{"--config", "bad.json", "--out", "o"}, []string{"not valid JSON"}},
-		{1, caddyfile("Broken"), []string{"unrecognized subdirective 'refesh'"}},
-		{1, caddyfile("Bare"), []string{"the configuration has no sitemap handler"}},
-		{1, caddyfile("Any"), []string{"whose hosts are named: set base_url"}},
-		{1, caddyfile("Two"), []string{"https://b.example/sitemap.xml: there is no sitemap"}},
-		{1, caddyfile("Twice"), []string{"https://a.example has two sitemaps"}},
-		{1, caddyfile("Closed"), []string{"refuses anonymous visitors"}},
-	} {
-		refused(t, test.status, dir, test.args, test.words...)
-		if locs, err := filepath.Glob(filepath.Join(dir, "o", "*", "*")); err != nil || len(locs) > 0 {
-			t.Errorf("build %q leaves %q, %v", test.args, locs, err)
-		}
-	}
-	if got := names(t, filepath.Join(dir, "www")); !slices.Equal(got, []string{"index.html"}) {
-		t.Errorf("the root has %q", got)
 	}
 }
 

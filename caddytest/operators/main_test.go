@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
-	harness.Main(m, "^Test(Build(Fewer|Flags|Interrupted|JSON|Killed|Refuses|Sections|State)|CaddyCommands|Check(Memory|Own)|"+
-		"Command(Explain|Refetch|Refresh|Status|StatusOfTrouble|WithoutServer)|Docs|EventHandlersHurtNothing|ManySites.*|Metrics|RememberHosts|SignalOfVisitor)$")
+	harness.Main(m, "^Test(Build(Fewer|Interrupted|JSON|Killed|Sections|State)|CaddyCommands|Check(Memory|Own)|"+
+		"Command(Explain|Refetch|Refresh|Status|WithoutServer)|Docs|EventHandlersHurtNothing|ManySites.*|Metrics|RememberHosts|SignalOfVisitor)$")
 }
 
 // command is a Caddy command that is not started yet, in a folder.

@@ -88,7 +88,7 @@ func TestManySites(t *testing.T) {
 		t.Errorf("--json: got %v, %v", all.Summary, all.Sites)
 	}
 
-	for pattern, want := range map[string]int{"shop-*": namedShops, "http://shop-1*": 10, "*.tenants.example": 3, "*": 64, "http://shop-01.example:{port}": 1} {
+	for pattern, want := range map[string]int{"http://shop-1*": 10, "*.tenants.example": 3, "http://shop-01.example:{port}": 1} {
 		r := s.command("status", "--site", pattern)
 		if n := strings.Count("\n"+r.stdout, "\nsites\n"); n != want {
 			t.Errorf("%s: %d sites are shown, want %d", pattern, n, want)
@@ -97,15 +97,8 @@ func TestManySites(t *testing.T) {
 			t.Errorf("%s: the API has %d sites, want %d", pattern, got, want)
 		}
 	}
-	s.command("status", "-q", "--site", "shop-1*").want(t, 0, nil, nil)
-	s.command("status", "-q", "--site", "shop-*").want(t, 1, nil, []string{"shop-00.example"})
-	// The one that lists nothing may be made up, as others list pages.
-	s.command("status", "-q", "--site", "*.tenants.example").want(t, 0, nil, nil)
-	s.command("status", "-q", "--site", "http://made-up.tenants.example:{port}").want(t, 1, nil, []string{"made-up"})
 	s.command("status", "--site", "shpo-*").want(t, 1, nil, []string{"no site matches 'shpo-*'; there are 64 sites, the closest are: http://shop-"})
 	s.command("status", "--site", "shop-01.example").want(t, 1, nil, []string{"not the URL of a site, such as https://example.com, or a pattern with an asterisk"})
-	s.command("status", "--site", "http://shop-61.example").want(t, 1, nil, []string{"no sitemap covers this URL; there are 64 sites, the closest are: " + s.Expand("http://shop-0")})
-	s.command("explain", "http://failling.example/").want(t, 1, nil, []string{"the closest are: " + s.Expand("http://failing.example:{port}/")})
 }
 
 // TestManySitesExplain explains a path on each site that matches.
@@ -116,13 +109,6 @@ func TestManySitesExplain(t *testing.T) {
 	if n := strings.Count(r.stdout, "\n  document "); n != 10 {
 		t.Errorf("%d pages are listed, want 10:\n%s", n, r.stdout)
 	}
-	s.command("explain", "--site", "http://shop-01.example:{port}", "/none.html").want(t, 0, nil, nil, `listed +false\n +reason +no source names it`)
-	s.command("explain", "--site", "shop-*", "/page.html").want(t, 1, nil, []string{"60 sites match 'shop-*': name at most 20"})
-	s.command("explain", "--site", "nobody*", "/page.html").want(t, 1, nil, []string{"no site matches 'nobody*'"})
-	for _, path := range []string{"page.html", "http://shop-01.example:{port}/"} {
-		s.command("explain", "--site", "shop-1*", path).want(t, 1, nil, []string{"is not a path such as /page"})
-	}
-	s.wantError(http.MethodGet, "/sitemap/explain?url=a&sites=b", http.StatusBadRequest, "only one 'url' and only one 'site' are allowed")
 }
 
 // TestManySitesRefresh refreshes the sites that a pattern matches, and no others.
@@ -160,8 +146,6 @@ func TestManySitesRefresh(t *testing.T) {
 		t.Errorf("%d other sites were refreshed", others)
 	}
 	s.command("refresh", "--site", "http://shop-1*", "--fetch").want(t, 0, nil, nil, `^sites: 10, pages: 20, `, `fetching\n +pages left +0\n`)
-	s.command("refresh", "--site", "nobody*").want(t, 1, nil, []string{"no site matches 'nobody*'"})
-	s.wantError(http.MethodPost, "/sitemap/refresh?site="+url.QueryEscape("*-1?.example"), http.StatusNotFound, "no site matches")
 }
 
 // TestManySitesMetrics: each named site has one value of the label site, and all others have one in common.

@@ -3,7 +3,6 @@ package operators
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -84,17 +83,7 @@ func TestCommandRefetch(t *testing.T) {
 	s.WantLocs(sitemap, harness.Below(harness.Local, append([]string{"/"}, app.pages[2:]...))...)
 
 	s.command("refresh", "--fetch", "http://nobody.example/").want(t, 1, nil, []string{"fetch=http://nobody.example/: no sitemap covers this URL"})
-	s.command("refresh", "--fetch", "/chairs/02").want(t, 1, nil, []string{"fetch=/chairs/02: not the URL of a page"})
-	s.command("refresh", harness.Local+"/chairs/02").want(t, 2, nil, []string{"--fetch to fetch pages again"})
 	s.command("status", "--fetch").want(t, 2, nil, []string{"--fetch"})
-	s.command("refresh", "--fetch", harness.Local+"/"+strings.Repeat("x", 70_000)).want(t, 2, nil, []string{"use several commands"})
-
-	page := url.QueryEscape(s.Expand(harness.Local + "/chairs/02"))
-	s.statuses(http.MethodPost, "/sitemap/refresh?fetch="+page+"&fetch="+page)
-	s.wantError(http.MethodPost, "/sitemap/refresh?fetch="+page+"&fetch=all", http.StatusBadRequest, "fetch=all: it names all pages")
-	s.wantError(http.MethodPost, "/sitemap/refresh?fetch=http%3A%2F%2Fnobody.example", http.StatusNotFound, harness.Local)
-	s.wantError(http.MethodPost, "/sitemap/refresh?site=a&site=b", http.StatusBadRequest, "the query has 'site': only one 'site' and any number of 'fetch' are allowed")
-	s.wantError(http.MethodGet, "/sitemap/sites?fetch=all", http.StatusBadRequest, "the query has 'fetch': only one 'site' is allowed")
 }
 
 // TestSignalOfVisitor: a page that a visitor found gone is not listed any more after the next refresh, whichever source
