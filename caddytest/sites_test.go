@@ -90,10 +90,6 @@ func TestSites(t *testing.T) {
 			lists{"{origin}/sitemap.xml": "{origin} a", "{origin}/other/sitemap.xml": "{origin}/other b"},
 			lists{"{origin}/robots.txt": "{origin}/sitemap.xml"},
 		},
-		"invoke inside handle_path": {
-			caddyfile: "&(site) {\n route {\n import b\n }\n}\n{origin} {\n handle_path /v2/* {\n invoke site\n }\n handle {\n invoke site\n }\n}",
-			want:      lists{"{origin}/sitemap.xml": "{origin} b", "{origin}/v2/sitemap.xml": "{origin}/v2 b"},
-		},
 		"https on an odd port": {
 			"https://localhost:{tls} {\n import a\n}",
 			lists{"https://localhost:{tls}/sitemap.xml": "https://localhost:{tls} a"},
@@ -103,10 +99,6 @@ func TestSites(t *testing.T) {
 			"http://:{port} {\n import a {\n base_url https://example.com\n }\n}",
 			lists{"{origin}/sitemap.xml": "https://example.com a", "http://evil.example:{port}/sitemap.xml": "https://example.com a"},
 			lists{"http://evil.example:{port}/robots.txt": "https://example.com/sitemap.xml"},
-		},
-		"base_url with a folder that a proxy calls otherwise, inside handle_path": {
-			caddyfile: "{origin} {\n handle_path /docs/* {\n import a {\n base_url https://example.com/handbook\n }\n }\n}",
-			want:      lists{"{origin}/docs/sitemap.xml": "https://example.com/handbook a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,27 +147,14 @@ func TestRememberHosts(t *testing.T) {
 	}
 }
 
-// TestRememberNothing: by default, nothing of visitors' hosts is on disk, nor what another configuration has left there.
-func TestRememberNothing(t *testing.T) {
+// TestRememberNowhere: without a folder for the state, nothing of visitors' hosts is remembered, which is a warning.
+func TestRememberNowhere(t *testing.T) {
 	p := startPlatform(t, "", anyHost)
 	p.visit("often", 3)
 	p.stop()
 	if p.stored() != "" {
 		t.Errorf("by default, hosts are stored: %s", p.stored())
 	}
-	p.configure("remember_hosts 10", anyHost)
-	p.start()
-	p.visit("often", 3)
-	p.stop()
-	p.wantStored("often")
-	p.configure("", anyHost)
-	p.start()
-	p.Eventually(func() bool { return p.stored() == "" }, p.stored)
-	if got := p.sites(); got != "" {
-		t.Errorf("got sites %q", got)
-	}
-	p.stop()
-
 	p.configure("state off\n remember_hosts 10", anyHost)
 	p.caddyfile = strings.Replace(p.caddyfile, "state {dir}/state\n", "", 1)
 	p.start()
