@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -228,25 +226,6 @@ func (b *bench) visitThrough(scheme, host string) (*site, error) {
 	return b.app.siteOf(b.handler, fromProxy(r), "")
 }
 
-// TestForwardedPorts: whatever ports come through a proxy, a named host has the sites that
-// the configuration names.
-func TestForwardedPorts(t *testing.T) {
-	b := newBench(t, nil)
-	for port := range 700 {
-		for _, scheme := range []string{"http", "https"} {
-			_, _ = b.visitThrough(scheme, fmt.Sprintf("named.example:%d", 1+port*90))
-		}
-	}
-	if made := b.onDemand(); len(b.app.sites) > 2 || made != 0 {
-		t.Errorf("got %d sites, %d of them on demand", len(b.app.sites), made)
-	}
-	for _, scheme := range []string{"http", "https"} {
-		if s, err := b.visitThrough(scheme, "named.example"); err != nil || s.onDemand {
-			t.Errorf("%s: %v", scheme, err)
-		}
-	}
-}
-
 // TestForwardedListener: of a named host, the port of the listener counts if a proxy passes it on.
 func TestForwardedListener(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.listener = address{scheme: "http", port: "8080"} })
@@ -405,47 +384,6 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
-}
-
-// TestOnDemandTurns: sites on demand are first refreshed in the order in which they were requested, and later only while
-// somebody asks for them; a named site does not wait for them.
-func TestOnDemandTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		b.lists("/")
-		b.app.now = time.Now
-		var mu sync.Mutex
-		var all []string
-		order := func(more ...string) []string {
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, more...)
-			return slices.Clone(all)
-		}
-		b.source = func(_ context.Context, r *Refresh, _ func(Page) error) error {
-			order(r.BaseURL)
-			time.Sleep(firstPatience / 2)
-			return nil
-		}
-		for i, host := range []string{"z.example", "named.example", "b.example", "a.example"} {
-			time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() { b.app.group.Go(b.site(host).refreshWhenDue) })
-		}
-		time.Sleep(time.Hour)
-		if got, want := fmt.Sprint(order()[:4]), "[http://z.example http://named.example http://b.example http://a.example]"; got != want {
-			t.Errorf("first %s are refreshed, want %s", got, want)
-		}
-		if n := len(order()); n < 30 || slices.Contains(order()[4:], "http://a.example") {
-			t.Errorf("of %d refreshes, some are of a site that nobody asked for, or none of the named one", n)
-		}
-		_, _ = b.site("a.example").snapshot(t.Context())
-		if time.Sleep(time.Second); !slices.Contains(order()[4:], "http://a.example") {
-			t.Error("a request for a site that is due does not have it refreshed")
-		}
-		time.Sleep(time.Minute / 2) // no refresh runs
-		if err := b.app.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // TestHalfBuilt: Stop and Cleanup in every state that Caddy may leave an App in.

@@ -401,23 +401,6 @@ func TestSupersededSteps(t *testing.T) {
 	}
 }
 
-// TestStopKeepsRecords: what a refresh has fetched when the site is stopped is there after a restart.
-func TestStopKeepsRecords(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		defer latest.Store(latest.Load())
-		w := newStepper(t)
-		b, s := w.begin(0)
-		time.AfterFunc(2*time.Second, b.app.cancel)
-		s.run()
-		fetched := int(w.fetched.Load())
-		if fetched < 6 || fetched > 7 || len(w.values) == 0 {
-			t.Fatalf("%d pages were fetched, %d values are stored", fetched, len(w.values))
-		}
-		w.stop(b)
-		w.restart(w.values, fetched-1) // of which one was under way
-	})
-}
-
 // TestStopWithoutTurn: a site on demand that waits for its turn stops.
 func TestStopWithoutTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
@@ -430,28 +413,6 @@ func TestStopWithoutTurn(t *testing.T) {
 		_ = b.app.Stop()
 		if s.published().snapshot != nil {
 			t.Error("it is refreshed without a turn")
-		}
-	})
-}
-
-// TestSlowGathering: a refresh goes on until all sources are read, however long that takes.
-func TestSlowGathering(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.lists(numbered(5)...)
-		b.handler.sources = []input{sortedFunc{func(yield func(page.Page) error) error {
-			for _, path := range numbered(5) {
-				if err := yield(page.Page{Path: path}); err != nil {
-					return err
-				}
-				time.Sleep(20 * time.Second)
-			}
-			return nil
-		}}}
-		s := b.site("named.example")
-		s.setReady()
-		out := s.refresh(t.Context(), false)
-		if !out.Crawled.Gathered || pagesOf(s.published().snapshot) != 5 {
-			t.Errorf("%d pages: %+v", pagesOf(s.published().snapshot), out)
 		}
 	})
 }

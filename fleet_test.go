@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,7 +25,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // sharing is a bench of a node that shares its sites in a folder.
@@ -46,51 +44,6 @@ func sharing(t *testing.T, folder string, change func(*bench)) (*bench, *site) {
 func freeLocks(s *site) {
 	s.drop()
 	time.Sleep(time.Minute)
-}
-
-// TestFleet has two nodes: what one commits, the other loads; the interval of both begins then.
-func TestFleet(t *testing.T) {
-	folder := t.TempDir()
-	b1, first := sharing(t, folder, nil)
-	b1.lists("/a", "/b")
-	if got := b1.refresh(first); pagesOf(got) != 2 {
-		t.Fatalf("%d pages", pagesOf(got))
-	}
-	b2, second := sharing(t, folder, nil)
-	if second.state == first.state {
-		t.Fatal("they are one process")
-	}
-	b2.lists("/other")
-	b2.clock = b1.clock
-	second.run()
-	if got := second.published().snapshot; !first.published().snapshot.Equal(got) || second.state.fleet.Status().Writer != first.state.fleet.ID {
-		t.Fatalf("the other node has %d pages", pagesOf(got))
-	}
-	if !wait.IsDone(second.ready) || second.published().report.Result != first.published().report.Result {
-		t.Error("it is not ready")
-	}
-	b1.lists("/a", "/b", "/c")
-	b1.refresh(first)
-	if got, err := second.lookUp(t.Context(), second.published().snapshot, ""); got != second.published().snapshot || err != nil {
-		t.Errorf("the sitemap itself is looked up: %v", err)
-	}
-	if err := second.state.fleet.Poll(t.Context()); err != nil || !second.state.fleet.Newer() {
-		t.Fatalf("nothing is newer: %v", err)
-	}
-	second.run()
-	if got := second.published().snapshot; pagesOf(got) != 3 {
-		t.Errorf("%d pages", pagesOf(got))
-	}
-	// The other one refreshes the site once it is due, with dates that are later, although its clock is behind.
-	b2.clock = b2.clock.Add(3 * second.handler.settings.interval)
-	b2.lists("/a", "/b", "/c", "/d")
-	second.run()
-	if got := second.state.fleet.Status(); pagesOf(second.published().snapshot) != 4 || got.Writer != second.state.fleet.ID {
-		t.Errorf("%d pages, %+v", pagesOf(second.published().snapshot), got)
-	}
-	if st := second.status().Storage; st == nil || st.Generation != 3 || st.Error != "" || st.Errors != 0 {
-		t.Errorf("got %+v", st)
-	}
 }
 
 // TestFollower: a node that loads what another one has published requests nothing, and knows what that one has found.
@@ -120,35 +73,6 @@ func TestFollower(t *testing.T) {
 		t.Errorf("%d pages, %+v", pagesOf(second.published().snapshot), probed)
 	}
 	second.run() // nothing is newer
-}
-
-// TestFollowerLLMs: a node that requests nothing serves the llms.txt that another one has made, unless that one has found
-// one of the site's own.
-func TestFollowerLLMs(t *testing.T) {
-	for _, isOwn := range []bool{false, true} {
-		folder := t.TempDir()
-		turnOn := func(b *bench) { b.handler.settings.beside.LLMs = true }
-		b1, first := sharing(t, folder, turnOn)
-		b1.lists("/a", "/b")
-		pages := b1.pages
-		b1.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if !isOwn || r.URL.Path != webpage.LLMs {
-				return pages(w, r)
-			}
-			w.Header().Set("Content-Type", contentText)
-			_, err := io.WriteString(w, "its own")
-			return err
-		}
-		b1.refresh(first)
-		b2, second := sharing(t, folder, turnOn)
-		b2.clock = b1.clock
-		second.run()
-		want := first.published().snapshot.Find(webpage.LLMs)
-		got := second.published().snapshot.Find(webpage.LLMs)
-		if want == nil || got == nil || got.Headers != want.Headers || !bytes.Equal(got.Gzip, want.Gzip) || second.hasOwn(webpage.LLMs) != isOwn {
-			t.Errorf("got %+v, want %+v, the site's own: %t", got, want, second.hasOwn(webpage.LLMs))
-		}
-	}
 }
 
 // TestStoredProbe: what is stored of a probe is what was found.
@@ -217,35 +141,8 @@ func TestFleetSettings(t *testing.T) {
 	}
 }
 
-// TestFleetVisits: a node whose visitors have requested something refreshes the site before the one that did so last.
-func TestFleetVisits(t *testing.T) {
-	folder := t.TempDir()
-	b1, first := sharing(t, folder, nil)
-	b1.refresh(first)
-	b2, second := sharing(t, folder, nil)
-	b2.clock = b1.clock
-	second.run()
-	if !second.state.fleet.DueFor(second.standing()).After(first.state.fleet.DueFor(first.standing())) {
-		t.Error("the node that refreshed last does not come first")
-	}
-	for range 2 {
-		second.Visit("/visited", b2.clock.Unix())
-		if !second.state.fleet.DueFor(second.standing()).Before(first.state.fleet.DueFor(first.standing())) {
-			t.Error("the node with a visit does not come first")
-		}
-		b2.clock = second.state.fleet.DueFor(second.standing())
-		second.run()
-		if status := second.state.fleet.Status(); status.Writer != status.Node {
-			t.Fatalf("it has not refreshed the site: %+v", status)
-		}
-		b1.clock = b2.clock
-		_ = first.state.fleet.Poll(t.Context())
-		first.run()
-		b1, b2, first, second = b2, b1, second, first
-	}
-}
-
-// TestFleetSignals: so does a node whose visitors found a listed page gone; of what is not listed, nobody is told.
+// TestFleetSignals: a node whose visitors found a listed page gone refreshes the site before the one that did so last. Of what
+// is not listed, nobody is told.
 func TestFleetSignals(t *testing.T) {
 	folder := t.TempDir()
 	b1, first := sharing(t, folder, nil)
@@ -514,40 +411,6 @@ func (h hanging) Lock(ctx context.Context, name string) error {
 	return h.Shared.Lock(ctx, name)
 }
 
-// TestFleetStorageDown: a node goes on with what it has; one that has nothing refreshes the site in memory.
-func TestFleetStorageDown(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		folder := t.TempDir()
-		b, s := sharing(t, folder, nil)
-		defer freeLocks(s)
-		good := s.state.fleet.Storage()
-		s.state.fleet.Configure(failing{}, 0)
-		s.state.fleet.SetPatience(time.Nanosecond)
-		b.clock = b.clock.Add(time.Second)
-		if got := b.refresh(s); pagesOf(got) != 1 {
-			t.Fatalf("%d pages in memory", pagesOf(got))
-		}
-		s.state.fleet.Configure(good, 0)
-		if b.refresh(s); s.state.fleet.Status().Generation != 1 {
-			t.Fatal("nothing was committed")
-		}
-		before := s.published().snapshot
-		s.state.fleet.Configure(failing{}, 0)
-		b.lists("/a", "/b")
-		if got := b.refresh(s); got != before {
-			t.Errorf("%d pages", pagesOf(got))
-		}
-		_ = s.state.fleet.Poll(t.Context())
-		if due := s.schedule.Due(); due.Sub(b.clock) > time.Minute || s.status().Storage.Error == "" || s.status().Storage.Errors == 0 {
-			t.Errorf("due after %s, %+v", due.Sub(b.clock), s.status().Storage)
-		}
-		s.state.fleet.Configure(good, 0)
-		if got := b.refresh(s); pagesOf(got) != 2 {
-			t.Errorf("%d pages", pagesOf(got))
-		}
-	})
-}
-
 // partly is a storage of which some calls fail.
 type partly struct {
 	fleet.Shared
@@ -641,23 +504,6 @@ func TestFleetFull(t *testing.T) {
 	due := s.schedule.Due()
 	if want := s.handler.settings.interval; due.Sub(b.clock) != want || s.state.fleet.DueFor(s.standing()).Sub(b.clock) != want {
 		t.Errorf("tried again after %s and %s, want %s", due.Sub(b.clock), s.state.fleet.DueFor(s.standing()).Sub(b.clock), want)
-	}
-}
-
-// TestFleetReload: a configuration with other options serves the sitemap of the one before, while the storage fails, too.
-func TestFleetReload(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), nil)
-	defer s.drop()
-	want := b.refresh(s)
-	b.handler.settings.digest++
-	b.app.sites = make(map[siteID]*site)
-	b.app.keys = make(map[string]bool)
-	next := b.site("named.example")
-	if next.state == s.state {
-		t.Fatal("the options are the same")
-	}
-	if got, err := next.snapshot(t.Context()); got != want || err != nil || next.published().names != want {
-		t.Errorf("%d pages, %v", pagesOf(got), err)
 	}
 }
 
@@ -878,80 +724,6 @@ func TestFleetHoldsBack(t *testing.T) {
 	interval := s.handler.settings.interval
 	if got := s.state.fleet.DueFor(s.standing()).Sub(due); got != 2*interval {
 		t.Errorf("due %s later, want %s", got, 2*interval)
-	}
-}
-
-// TestFleetConclude: once something was committed, the nodes plan who refreshes the site next, unless a refresh fails.
-func TestFleetConclude(t *testing.T) {
-	const interval = time.Minute
-	folder := t.TempDir()
-	conclude := func(b *bench, s *site, result outcome.Result) time.Duration {
-		s.conclude(&report.Refresh{Outcome: outcome.Outcome{Result: result}}, b.clock)
-		return s.schedule.Due().Sub(b.clock)
-	}
-	b, s := sharing(t, folder, nil)
-	b.clock = b.clock.Add(time.Hour)
-	s.serve(listing(1))
-	if got := conclude(b, s, outcome.Published); got != interval {
-		t.Errorf("nothing was committed, and it is due after %s", got)
-	}
-	first, committed := sharing(t, folder, nil)
-	first.refresh(committed)
-	if err := s.state.fleet.Poll(t.Context()); err != nil || s.state.fleet.IsEmpty() {
-		t.Fatalf("nothing is loaded: %v", err)
-	}
-	byOthers := s.state.fleet.DueFor(s.standing()).Sub(b.clock)
-	if got := conclude(b, s, outcome.Followed); got != byOthers || got == interval {
-		t.Errorf("due after %s, want %s, which is not the interval", got, byOthers)
-	}
-	if got := conclude(b, s, outcome.Failed); got != interval {
-		t.Errorf("it fails, and is due after %s", got)
-	}
-	b.clock = b.clock.Add(byOthers)
-	if got := conclude(b, s, outcome.Unchanged); got != 0 {
-		t.Errorf("it is the turn of this node, and it is due after %s", got)
-	}
-	for _, left := range []outcome.Result{outcome.Followed, outcome.Later} {
-		if got := conclude(b, s, left); got != retryEmpty {
-			t.Errorf("%s: it has just been left to another one, and it is due after %s", left, got)
-		}
-	}
-}
-
-// TestFleetSections: the other node has the documents of sections, too, and their old names; by other settings, a node goes
-// on with the names that were known before.
-func TestFleetSections(t *testing.T) {
-	folder := t.TempDir()
-	in := func(lines ...string) func(*bench) {
-		return func(b *bench) {
-			b.handler.settings.sections = compiledSections(t, lines...)
-			b.handler.settings.digest += digestOf(lines)
-			b.lists("/a", "/blog/a", "/blog/b")
-		}
-	}
-	b1, first := sharing(t, folder, in("blog /blog/*"))
-	b1.refresh(first)
-	b2, second := sharing(t, folder, in("blog /blog/*"))
-	b2.clock = b1.clock
-	second.run()
-	for _, s := range []*site{first, second} {
-		if got := listed(s); got != "-000000000000:1 -blog:2" {
-			t.Fatalf("got %s", got)
-		}
-		x, err := s.explain(t.Context(), "/blog/a")
-		if err != nil || x.Section != "blog" || x.Document != s.origin+"/sitemap-blog.xml" {
-			t.Errorf("got %+v, %v", x, err)
-		}
-	}
-	// Another process of the first node, with other settings.
-	b3, third := sharing(t, folder, in("news /blog/*"))
-	b3.clock = b1.clock
-	b3.refresh(third)
-	if got := listed(third); got != "-000000000000:1 -news:2" {
-		t.Errorf("got %s", got)
-	}
-	if d := third.published().snapshot.Find("-blog"); d == nil || d.Suffix != "-news" {
-		t.Errorf("the old name leads to %+v", d)
 	}
 }
 

@@ -14,44 +14,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// TestSupersededLeavesRecords: a superseded configuration whose site is due before Caddy stops it does not take the records
-// from a refresh of the next one.
-func TestSupersededLeavesRecords(t *testing.T) {
-	inBubble(t, func(t *testing.T, before *bench) {
-		next := newBench(t, nil)
-		next.app.now = time.Now
-		before.app.number = configurations.Add(1)
-		next.app.number = configurations.Add(1)
-		old := before.site("named.example")
-		before.wantPages(old, 1)
-		next.app.before = latest.Swap(next.app.number)
-		next.lists(numbered(20)...)
-		fast := next.pages
-		next.pages = func(w http.ResponseWriter, r *http.Request) error {
-			time.Sleep(time.Second)
-			return fast(w, r)
-		}
-		s := next.site("named.example")
-		done := make(chan struct{})
-		go func() {
-			s.refresh(t.Context(), true)
-			close(done)
-		}()
-		time.Sleep(500 * time.Millisecond)
-		old.run()
-		<-done
-		r, err := s.state.records.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Generation.Len() < 20 {
-			t.Errorf("%d records are left", r.Generation.Len())
-		}
-		r.Release()
-		_ = next.app.Cleanup()
-	})
-}
-
 // unloadable is a storage of which only the value current can be read.
 type unloadable struct{ fleet.Shared }
 

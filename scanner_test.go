@@ -74,31 +74,6 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	})
 }
 
-// TestHungPage: while nothing is published, a page that hangs keeps the others waiting for moments, also after an
-// empty refresh. It has its time then.
-func TestHungPage(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.lists("/a", "/slow")
-		pages := b.pages
-		b.pages = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusNotFound, nil) }
-		s := b.site("named.example")
-		s.run()
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if r.URL.Path == "/slow" {
-				time.Sleep(8 * time.Second)
-			}
-			return pages(w, r)
-		}
-		time.Sleep(100 * time.Hour)
-		var after5 atomic.Int32
-		time.AfterFunc(5*time.Second, func() { after5.Store(int32(pagesOf(s.published().snapshot))) })
-		s.run()
-		if s.run(); after5.Load() != 1 || pagesOf(s.published().snapshot) != 2 {
-			t.Errorf("after five seconds %d pages are published, then %d", after5.Load(), pagesOf(s.published().snapshot))
-		}
-	})
-}
-
 // TestCostOfGathering: reading the sources counts, be a page fetched meanwhile or not. Waiting for pages, or for other sites that
 // compute, does not.
 func TestCostOfGathering(t *testing.T) {

@@ -124,53 +124,6 @@ func listed(s *site) string {
 	return strings.Join(all, " ")
 }
 
-// TestSections: pages are in the documents of their sections. Other sections show with the next refresh, for which no page
-// is fetched again.
-func TestSections(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
-	b.lists("/", "/blog/a", "/blog/b", "/docs/a")
-	fetched := 0
-	pages := b.pages
-	b.pages = func(w http.ResponseWriter, r *http.Request) error {
-		if strings.Count(r.URL.Path, "/") > 1 { // others are for probes, too
-			fetched++
-		}
-		return pages(w, r)
-	}
-	s := b.site("named.example")
-	b.refresh(s)
-	if got := listed(s); got != "-000000000000:2 -blog:2" || fetched != 3 {
-		t.Fatalf("got %s, %d pages were fetched", got, fetched)
-	}
-	configure := func(lines ...string) {
-		b.handler.settings.sections = compiledSections(t, lines...)
-		b.handler.settings.digest++
-		b.refresh(s)
-	}
-	for _, test := range []struct{ sections, want string }{
-		{"blog /blog/*,docs /docs/*", "-000000000000:1 -blog:2 -docs:1"},
-		{"news /blog/*,docs /docs/*", "-000000000000:1 -docs:1 -news:2"},
-		{"all *", "-all:4"},
-		{"none /none/*", ":4"},
-		{"", ":4"},
-	} {
-		var lines []string
-		if test.sections != "" {
-			lines = strings.Split(test.sections, ",")
-		}
-		configure(lines...)
-		if got := listed(s); got != test.want {
-			t.Errorf("%s: got %s, want %s", test.sections, got, test.want)
-		}
-		if got := s.published().sections.names(); !slices.Equal(got, b.handler.settings.sections.names()) {
-			t.Errorf("%s: got the sections %q", test.sections, got)
-		}
-	}
-	if fetched != 3 {
-		t.Errorf("%d pages were fetched again", fetched-3)
-	}
-}
-
 // TestUnusedSections: that a pattern of a section matches nothing is a warning, once. It depends on nothing but listed pages.
 func TestUnusedSections(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -52,53 +52,6 @@ func upstream(r *http.Request) {
 	r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set(upstreamPlaceholder, "192.0.2.7:80")
 }
 
-// TestOwnSitemapsFail: a document of an application's sitemap that fails is an error, also beside one that does not
-// exist. What was read stays, and is not read again with the one that failed.
-func TestOwnSitemapsFail(t *testing.T) {
-	for _, test := range []struct {
-		status int // of the second sitemap
-		want   string
-		err    string
-	}{{200, "/a /b", ""}, {404, "/a", ""}, {503, "/a", "status 503"}} {
-		inBubble(t, func(t *testing.T, b *bench) {
-			requests := make(map[string]int)
-			b.pages = func(w http.ResponseWriter, r *http.Request) error {
-				requests[r.URL.Path]++
-				upstream(r)
-				switch r.URL.Path {
-				case "/index.xml":
-					fmt.Fprint(w, indexOf("/gone.xml", "/1.txt", "/2.txt"))
-				case "/1.txt":
-					fmt.Fprint(w, "/a\n")
-				case "/2.txt":
-					w.WriteHeader(test.status)
-					fmt.Fprint(w, "/b\n")
-				default:
-					w.WriteHeader(http.StatusNotFound)
-				}
-				return nil
-			}
-			s := b.site("named.example")
-			probed := probeResult{robots: robotsRules{sitemaps: []string{"http://named.example/index.xml"}}}
-			s.setReady()
-			for _, after := range []time.Duration{0, time.Second, ownRetry} {
-				time.Sleep(after)
-				got, err := b.readOwn(s, probed, time.Now())
-				if got != test.want || (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) {
-					t.Errorf("status %d, after %s: got %s, %v, want %s, %q", test.status, after, got, err, test.want, test.err)
-				}
-			}
-			failing := 1
-			if test.err != "" {
-				failing = 2 // not after a second, but after a minute
-			}
-			if requests["/index.xml"] != 1 || requests["/1.txt"] != 1 || requests["/2.txt"] != failing {
-				t.Errorf("status %d: got requests %v", test.status, requests)
-			}
-		})
-	}
-}
-
 // TestOwnSitemapsAreBounded: an application's own sitemaps name hardly more pages than max_urls, and the rest is not read.
 func TestOwnSitemapsAreBounded(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.MaxURLs = 5 })

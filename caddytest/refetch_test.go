@@ -208,6 +208,7 @@ func TestReloadFetchesNothing(t *testing.T) {
 				{"robots_txt off", "<urlset"},
 				{"rule * {\n\t\t\tpriority 0.3\n\t\t}", "<priority>0.3"},
 				{"shard_urls 5", "<sitemapindex"},
+				{"section first /000/*", "sitemap-first.xml<"},
 				{"schema 0.84", "0.84"},
 				{"lastmod off", ".html</loc></url>"},
 				{"canonical ignore", "<urlset"},
