@@ -157,32 +157,6 @@ func TestFirstLooks(t *testing.T) {
 	}
 }
 
-// TestHangingTurns: sites that hang hold up no others, although more than all turns are taken.
-func TestHangingTurns(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.lists("/")
-		page := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if strings.HasPrefix(r.Host, "hangs") {
-				<-r.Context().Done()
-				return r.Context().Err()
-			}
-			return page(w, r)
-		}
-		for i := range 2 * maxRefreshes {
-			b.app.group.Go(b.site(fmt.Sprintf("hangs-%d.example", i)).refreshWhenDue)
-		}
-		time.Sleep(time.Second)
-		s := b.site("named.example")
-		b.app.group.Go(s.refreshWhenDue)
-		snapshot, err := s.snapshot(t.Context())
-		if snapshot == nil || err != nil {
-			t.Errorf("a named site has no sitemap: %v", err)
-		}
-		_ = b.app.Stop()
-	})
-}
-
 // TestExpendable: where there is no room, made-up hosts go at once, then those that were requested only once; one that is
 // requested again and again stays.
 func TestExpendable(t *testing.T) {

@@ -15,22 +15,15 @@ import (
 // TestURLs is where a list may be, and what a line of it may say.
 func TestURLs(t *testing.T) {
 	const origin = "http://localhost:{port}"
-	const inline = " {\n/a\n}"
 	for name, test := range map[string]struct {
 		sitemap string // settings
 		site    string // other directives; "inside": of a handle_path around all
 		files   map[string]string
-		want    string   // paths
-		log     []string // words of a line
+		want    string // paths
 	}{
 		"inline": {
 			sitemap: "urls {\n/b\n/a?x=1&y=2\n" + origin + "/absolute\nHTTP://LocalHost:{port}/case\n\"/with space\"\n/caf%e9\n/ü\n# /comment\n/c#fragment\n}",
 			want:    "/%C3%BC /a?x=1&y=2 /absolute /b /c /caf%E9 /case /with%20space",
-		},
-		"a file": {
-			sitemap: "urls {dir}/list.txt",
-			files:   map[string]string{"list.txt": "\uFEFF# all pages\n\n/one # the first\r\n/two\n  /three  \n/one\n/no-line-end"},
-			want:    "/no-line-end /one /three /two",
 		},
 		"files, paths and URLs of the site, and lines": {
 			sitemap: "urls {dir}/a.txt {dir}/{http.request.host}.txt {\n/inline\n}\nurls /of-the-site.txt /pages?all=1 " + origin + "/index.xml",
@@ -39,17 +32,6 @@ func TestURLs(t *testing.T) {
 				"respond /child.xml \"<urlset><url><loc>" + origin + "/in-a-sitemap</loc></url></urlset>\"\nfile_server",
 			files: map[string]string{"a.txt": "/a\n", "localhost.txt": "/of-the-host\n", "root/of-the-site.txt": "/c\n"},
 			want:  "/a /c /from/the/app /in-a-sitemap /inline /more /of-the-host",
-		},
-		"what cannot be read": {
-			sitemap: "urls {dir}/{env.SITEMAP_NONE}.txt {dir}/missing.txt {dir}/list.xml {dir}/charset.xml {dir} https://elsewhere.example/pages /page /nothing /old" + inline,
-			site:    "header /page Content-Type text/html\nrespond /page found\nredir /old /new",
-			files: map[string]string{".txt": "/other\n", "list.xml": "<urlset><url><loc>/b&c</loc>",
-				"charset.xml": `<?xml version="1.0" encoding="x-none"?><urlset/>`},
-			want: "/a",
-			log: []string{"gathering pages failed", "env.SITEMAP_NONE", "{dir}/missing.txt", "{dir}/list.xml: entry 1: ",
-				`{dir}/charset.xml: the charset \"x-none\" is unknown: save the document in UTF-8`, "{dir}: not a regular file",
-				"https://elsewhere.example/pages: neither a file nor a document of the site, which is " + origin,
-				"/page: neither a file nor a document of the site (status 200)", "/nothing: neither", "/old: neither a file nor a document of the site (status 302)"},
 		},
 		"a path of the site inside handle_path": {
 			sitemap: "urls /docs/pages", site: "inside", want: "/docs/a",
@@ -71,9 +53,6 @@ func TestURLs(t *testing.T) {
 				where = r.Header.Get("Location")
 			}
 			s.WantLocs(origin+where, harness.Below(origin, strings.Fields(test.want))...)
-			if test.log != nil {
-				s.Logged(test.log...)
-			}
 		})
 	}
 }

@@ -225,10 +225,6 @@ func TestSitesWarnings(t *testing.T) {
 			want:      []string{"changes are not announced", "client certificate", "'trusted_proxies'"},
 		},
 		"a file system that is missing": {caddyfile: "{origin} {\n root {dir}/a\n sitemap {\n files {\n fs none\n }\n }\n file_server\n}", want: []string{"gathering pages failed", "there is no file system 'none'"}},
-		"a root that a placeholder leaves empty": {
-			caddyfile: "{origin} {\n sitemap {\n files {http.vars.nothing}\n }\n file_server\n}",
-			want:      []string{"gathering pages failed", "'{http.vars.nothing}': evaluated placeholder {http.vars.nothing} is empty"},
-		},
 		"a site that aborts connections": {
 			caddyfile: "{origin} {\n root {dir}/a\n route {\n @anonymous remote_ip 192.0.2.1\n abort @anonymous\n sitemap\n file_server\n }\n}",
 			want:      []string{"probing the site", "the connection was aborted"},

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, "^Test(Discover([A-KM-Z].*|Later|Log)|MadeUpHosts|ManyNamedSites|TrafficAmongHandlers)$")
+	harness.Main(m, "^Test(Discover([A-KM-Z].*|Later|Log)|ManyNamedSites|TrafficAmongHandlers)$")
 }
 
 // server is a running Caddy, with what these tests want of it.
