@@ -108,22 +108,6 @@ func BenchmarkSectionOf(b *testing.B) {
 	}
 }
 
-// listed are the documents that a site serves, by the paths of which each has the pages.
-func listed(s *site) string {
-	snapshot := s.published().snapshot
-	if snapshot == nil {
-		return ""
-	}
-	var all []string
-	for _, d := range snapshot.Shards {
-		all = append(all, fmt.Sprintf("%s:%d", d.Suffix, d.Pages))
-	}
-	if len(all) == 0 {
-		all = append(all, fmt.Sprintf(":%d", snapshot.Pages))
-	}
-	return strings.Join(all, " ")
-}
-
 // TestUnusedSections: that a pattern of a section matches nothing is a warning, once. It depends on nothing but listed pages.
 func TestUnusedSections(t *testing.T) {
 	for name, test := range map[string]struct {

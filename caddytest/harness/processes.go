@@ -18,7 +18,7 @@ const partVar = "CADDYTEST_PART"
 
 // processes is how many parts of a package's tests run at once. There is one Caddy in a process, for which a test waits most of
 // the time.
-const processes = 8
+const processes = 12
 
 // isWhole reports whether the tests of a package run as a whole: nobody has chosen some of them, or wants of this process
 // something else than to know whether they pass.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"reflect"
 	"regexp"
 	"testing"
@@ -8,8 +9,13 @@ import (
 
 func TestPartsOf(t *testing.T) {
 	slow := regexp.MustCompile("^Test(Slow.*)$")
-	names := []string{"TestA", "TestSlow", "TestB", "TestC", "TestSlowToo", "TestD", "TestE", "TestF", "TestG", "TestH", "TestI"}
-	quick := [][]string{{"TestA", "TestI"}, {"TestB"}, {"TestC"}, {"TestD"}, {"TestE"}, {"TestF"}, {"TestG"}, {"TestH"}}
+	names := []string{"TestSlow", "TestSlowToo"}
+	quick := make([][]string, processes)
+	for i := range processes + 1 { // one more than there are processes
+		name := fmt.Sprint("Test", i)
+		names = append(names, name)
+		quick[i%processes] = append(quick[i%processes], name)
+	}
 	own := [][]string{{"TestSlow"}, {"TestSlowToo"}}
 	if got, want := partsOf(names, slow, false), append(own, quick...); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -17,7 +23,7 @@ func TestPartsOf(t *testing.T) {
 	if got := partsOf(names, slow, true); !reflect.DeepEqual(got, quick) {
 		t.Errorf("short: got %q, want %q", got, quick)
 	}
-	if got := partsOf(names[:1], slow, false); !reflect.DeepEqual(got, [][]string{{"TestA"}}) {
+	if got := partsOf([]string{"TestA"}, slow, false); !reflect.DeepEqual(got, [][]string{{"TestA"}}) {
 		t.Errorf("one test: got %q", got)
 	}
 	if got := partsOf([]string{"TestSlow"}, slow, true); got != nil {
