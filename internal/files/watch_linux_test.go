@@ -446,25 +446,6 @@ func TestWatchWait(t *testing.T) {
 	}
 }
 
-// TestWatchOverflow: an overflow is a change.
-func TestWatchOverflow(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes 6,000 files")
-	}
-	w := newWatched(t, tree{"a.html": "x"})
-	w.scan()
-	for i := range 6_000 { // three events each: more than the kernel keeps, and none of a page
-		name := filepath.Join(w.root, fmt.Sprint(i%2, ".log"))
-		write(t, name, "")
-		must(t, os.Remove(name))
-	}
-	if !w.hears() {
-		t.Error("an overflow is not told")
-	}
-	w.scan()
-	w.want(Whole, "")
-}
-
 // TestWatchMany: a burst of events is read quickly.
 func TestWatchMany(t *testing.T) {
 	w := newWatched(t, tree{"a.html": "x", "sub/b.html": "x"})
