@@ -103,7 +103,6 @@ func TestRests(t *testing.T) {
 
 // TestWatchedNames: a site whose files are watched is told of those that a refresh looks at, too.
 func TestWatchedNames(t *testing.T) {
-	t.Parallel() // it waits for the pause after a change
 	s := watchedSite(t)
 	s.own.Store(&ownSet{documents: map[string]*ownDocument{"http://named.example/old/posts.xml": {}}})
 	w := s.watchers[0]
@@ -158,7 +157,6 @@ func TestReplan(t *testing.T) {
 
 // TestToldBeforeReload: a change that was told, and not refreshed for before the configuration is another one, is not lost.
 func TestToldBeforeReload(t *testing.T) {
-	t.Parallel() // it waits for the pause after a change
 	s := watchedSite(t)
 	out := report.Refresh{Outcome: outcome.Outcome{Result: outcome.Unchanged}, Cost: time.Second}
 	s.conclude(&out, s.app.now())
