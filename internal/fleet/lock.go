@@ -288,7 +288,7 @@ func (l *siteLock) run(asked context.Context, call *lockCall) {
 	if lockSlots.Take(asked) {
 		err = l.lock(ctx, cancel, call)
 		lockSlots.Release()
-	} else if len(lockSlots) == maxLockCalls {
+	} else if len(lockSlots) == cap(lockSlots) {
 		err = errManyCalls
 	}
 	state := l.returned(call, eventOf(ctx, err), err)

@@ -173,6 +173,7 @@ func TestLockLate(t *testing.T) {
 				release()
 			}
 			time.Sleep(20*time.Second + time.Millisecond)
+			synctest.Wait() // for the release to end
 			if state, _ := n.lock.watch(); isHeld() || calls.Load() != 1 || state != lockFree {
 				t.Errorf("held: %t, %d calls, state %d", isHeld(), calls.Load(), state)
 			}
@@ -280,12 +281,14 @@ func TestLockNever(t *testing.T) {
 // TestLockCalls: the calls of Lock that are out have a bound, and the nodes of other sites go on without the lock.
 func TestLockCalls(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
+		// With many more timers, the runtime of Go 1.26 crashes now and then if the race detector is on.
+		const most = maxLockCalls / 8
 		before := lockSlots
-		lockSlots = wait.NewSlots(maxLockCalls) // of the bubble
+		lockSlots = wait.NewSlots(most) // of the bubble
 		defer func() { lockSlots = before }()
 		free := make(chan struct{})
 		var out atomic.Int32
-		nodes := make([]*Node, maxLockCalls+10)
+		nodes := make([]*Node, most+10)
 		var all sync.WaitGroup
 		for i := range nodes {
 			nodes[i] = oddNode(f, func(context.Context, string) error {
@@ -313,7 +316,7 @@ func TestLockCalls(t *testing.T) {
 				t.Error("a node does not say that the lock does not work")
 			}
 		}
-		if out.Load() != maxLockCalls || many != 10 {
+		if out.Load() != most || many != 10 {
 			t.Errorf("%d calls are out, and %d nodes could not call", out.Load(), many)
 		}
 		close(free)
