@@ -32,16 +32,22 @@ func (s *site) dueOf(rec *store.Record) (at time.Time, by string) {
 	if rec.Fetched == 0 || rec.Absent != 0 || rec.Flags&unwanted != 0 {
 		return time.Time{}, ""
 	}
-	next := toSecond(s.schedule.Due())
 	at = timeAt(rec.Due)
+	next := toSecond(s.schedule.Due())
 	if s.isProbed(rec) && at.After(next) {
 		return next, dueByRefresh
 	}
-	// What is due at once, or has been for a while, is fetched by the next refresh.
+	return s.byRefresh(at), rec.Cause.String()
+}
+
+// byRefresh returns when what is due at a time is done. What is due at once, or has been for a while, waits for the next
+// refresh.
+func (s *site) byRefresh(at time.Time) time.Time {
+	next := toSecond(s.schedule.Due())
 	if at.Before(next) {
-		at = next
+		return next
 	}
-	return at, rec.Cause.String()
+	return at
 }
 
 // isProbed reports whether the response to each probe is that of a page, too: see [crawl.Policy.Front].
@@ -110,11 +116,7 @@ func (s *site) addOwn(x *explanation) {
 		if !doc.proxied || len(doc.pages) == 0 {
 			continue
 		}
-		// It is read by the next refresh after that.
-		due := toSecond(doc.at.Add(doc.wait))
-		if next := toSecond(s.schedule.Due()); due.Before(next) {
-			due = next
-		}
+		due := s.byRefresh(toSecond(doc.at.Add(doc.wait)))
 		isFirst := first.URL == "" || cmp.Or(due.Compare(first.Due), strings.Compare(url, first.URL)) < 0
 		if isFirst {
 			first = rereading{URL: url, Due: due, By: store.ByInterval.String()}

@@ -26,15 +26,15 @@ func isWhole() bool {
 	if os.Getenv(partVar) != "" {
 		return false
 	}
-	isWhole := true
+	areAll := true
 	flag.Visit(func(f *flag.Flag) {
 		switch f.Name {
 		case "test.run", "test.skip", "test.list", "test.bench", "test.fuzz",
 			"test.coverprofile", "test.cpuprofile", "test.memprofile", "test.trace":
-			isWhole = isWhole && f.Value.String() == ""
+			areAll = areAll && f.Value.String() == ""
 		}
 	})
-	return isWhole
+	return areAll
 }
 
 // runParts runs the tests of a package in several processes, and returns the exit code. slow is a pattern of those that take
@@ -93,7 +93,7 @@ func runPart(tests []string) ([]byte, error) {
 	isLog := func(arg string) bool { return strings.HasPrefix(arg, "-test.testlogfile=") }
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), isLog)
 	pattern := "^(" + strings.Join(tests, "|") + ")$"
-	// What is an argument of the tests' own flags comes last.
+	// Flags end where other arguments begin, so the choice of tests comes before all that go test has given.
 	cmd := exec.Command(os.Args[0], append([]string{"-test.run=" + pattern}, args...)...)
 	cmd.Env = append(os.Environ(), partVar+"=1")
 	var output bytes.Buffer
