@@ -3,14 +3,56 @@
 package caddytest
 
 import (
+	"os"
+	"strings"
 	"testing"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 )
 
+// slow are patterns of the names of tests that take over a second. They are left out with -short, and each runs in a process
+// of its own.
+var slow = []string{
+	// files, and the life of a configuration
+	"Another.*", "Damaged.*", "DocumentsCarriedOver", "DocumentsRetired", "Examples", "Extensions", "FailedReload", "FilesMessy",
+	"Homeless", ".*Source", "OwnStorage", "Pipes", "Redeployment", "Refresh.*",
+	"Reload(FetchesNothing|GoesOn|KeepsSnapshots|UnderLoad|While.*)", "Root(ComesAndGoes|GoneAfterRestart)", "Sites", "StateFolders",
+	"URLsReadAgain", "Watched.*",
+
+	// crawling
+	"Canonicals", "CanonicalThatIsNotListed", "DatesOfApplications", "Deployments", "LogOfLeftOut", "ManyPages", "OwnSitemaps",
+	"PageAwayForAMoment", "Robots(Forbids|StaysForbidden)", "RoutesThatChange", "SitesNotPublicOnce", "TimesOfDeployments", "Upstream.*",
+	"WhatApplicationsHave", "WhatSitesHave",
+
+	// discovery
+	"Discover([A-KM-Z].*|Later|Log)", "ManyNamedSites", "TrafficAmongHandlers",
+
+	// announcing
+	"Announced.*",
+
+	// commands and the admin API
+	"Build(Fewer|Interrupted|JSON|Killed|Sections|State)", "CaddyCommands", "Check(Memory|Own)",
+	"Command(Explain|Refetch|Refresh|Status|WithoutServer)", "Docs", "EventHandlersHurtNothing", "ManySites.*", "Metrics",
+	"RememberHosts", "SignalOfVisitor",
+
+	// what goes wrong around Caddy
+	"BadPages", "FailingDisk", "Hanging.*", "Hung.*", "Kills", "MadeUpHosts.*", "ManyPagesBehindOne", "PageBeingWritten", "SpoiltChunk",
+}
+
+// commandVar, in the environment, makes of the test's program Caddy's.
+const commandVar = "CADDYTEST_COMMAND"
+
 func TestMain(m *testing.M) {
-	harness.Main(m, "^Test(Another.*|Damaged.*|DocumentsCarriedOver|DocumentsRetired|Examples|Extensions|FailedReload|FilesMessy|Homeless|"+
-		".*Source|OwnStorage|Pipes|Redeployment|Refresh.*|Reload(FetchesNothing|GoesOn|KeepsSnapshots|UnderLoad|While.*)|Root(ComesAndGoes|GoneAfterRestart)|Sites|StateFolders|URLsReadAgain|Watched.*)$")
+	if os.Getenv(commandVar) != "" {
+		caddycmd.Main()
+		return
+	}
+	announce.Gap = time.Second // in each Caddy, too, which is this program
+	harness.Main(m, "^Test("+strings.Join(slow, "|")+")$")
 }
 
 // server is a running Caddy, with what these tests want of it.

@@ -295,6 +295,7 @@ func TestRedeployment(t *testing.T) {
 	}
 	s.Load(deployedSite)
 	s.Crawled()
+	s.Refreshes(2) // the second one begins to watch the files, and would soon come by itself: amid what is done below
 	before := s.served()
 	if len(before) < 10 {
 		t.Fatalf("got %d documents", len(before))

@@ -50,8 +50,8 @@ func (s *server) wantWhole() {
 	}
 }
 
-// lists waits until the site lists pages.
-func (s *server) lists(paths ...string) {
+// wantListed waits until the site lists pages.
+func (s *server) wantListed(paths ...string) {
 	s.T.Helper()
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, paths)...)
 }
@@ -59,31 +59,31 @@ func (s *server) lists(paths ...string) {
 // TestWatchedFiles: the changes of the files of a site show without an interval.
 func TestWatchedFiles(t *testing.T) {
 	s := start(t, watchedConfig, map[string]string{"www/index.html": "home", "www/a.html": "a"})
-	s.lists("/", "/a.html")
+	s.wantListed("/", "/a.html")
 	s.wantWhole()
 	at := func(name string) string { return filepath.Join(s.Dir, "www", name) }
 
 	s.Write(map[string]string{"www/b.html": "b"})
-	s.lists("/", "/a.html", "/b.html")
+	s.wantListed("/", "/a.html", "/b.html")
 
 	s.Write(map[string]string{"www/new/c.html": "c", "www/new/deep/d.html": "d"})
-	s.lists("/", "/a.html", "/b.html", "/new/c.html", "/new/deep/d.html")
+	s.wantListed("/", "/a.html", "/b.html", "/new/c.html", "/new/deep/d.html")
 
 	s.Write(map[string]string{"www/new/deep/e.html": "e"}) // in a folder that was not there
 	harness.Must(t, os.Remove(at("b.html")))
-	s.lists("/", "/a.html", "/new/c.html", "/new/deep/d.html", "/new/deep/e.html")
+	s.wantListed("/", "/a.html", "/new/c.html", "/new/deep/d.html", "/new/deep/e.html")
 
 	harness.Must(t, os.Rename(at("new"), at("moved")))
-	s.lists("/", "/a.html", "/moved/c.html", "/moved/deep/d.html", "/moved/deep/e.html")
+	s.wantListed("/", "/a.html", "/moved/c.html", "/moved/deep/d.html", "/moved/deep/e.html")
 
 	s.WriteRaw("www/robots.txt", "User-agent: *\nDisallow: /moved/c.html\n")
-	s.lists("/", "/a.html", "/moved/deep/d.html", "/moved/deep/e.html")
+	s.wantListed("/", "/a.html", "/moved/deep/d.html", "/moved/deep/e.html")
 
 	// A sitemap of its own.
 	s.WriteRaw("www/paper.pdf", "text")
 	s.WriteRaw("www/sitemap.xml", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>`+
 		s.Expand(harness.Local)+`/paper.pdf</loc></url></urlset>`)
-	s.lists("/", "/a.html", "/moved/deep/d.html", "/moved/deep/e.html", "/paper.pdf")
+	s.wantListed("/", "/a.html", "/moved/deep/d.html", "/moved/deep/e.html", "/paper.pdf")
 	s.wantWhole()
 }
 
@@ -97,27 +97,27 @@ func TestWatchedRelease(t *testing.T) {
 	}
 	to("1")
 	s.Load(watchedConfig)
-	s.lists("/", "/a.html")
+	s.wantListed("/", "/a.html")
 	s.wantWhole()
 	to("2")
-	s.lists("/", "/b.html")
+	s.wantListed("/", "/b.html")
 	harness.Must(t, os.Rename(filepath.Join(s.Dir, "2"), filepath.Join(s.Dir, "old")))
 	s.Write(map[string]string{"2/index.html": "home", "2/b.html": "b", "2/c.html": "c"})
-	s.lists("/", "/b.html", "/c.html")
+	s.wantListed("/", "/b.html", "/c.html")
 }
 
 // TestWatchedReload: a reload loses no change, whether it fails or not.
 func TestWatchedReload(t *testing.T) {
 	s := start(t, watchedConfig, map[string]string{"www/index.html": "home"})
-	s.lists("/")
+	s.wantListed("/")
 	s.wantWhole()
 	s.Reload(strings.Replace(watchedConfig, "sitemap", "header X-Test yes\nsitemap", 1))
 	s.Write(map[string]string{"www/a.html": "a"})
-	s.lists("/", "/a.html")
+	s.wantListed("/", "/a.html")
 	s.wantWhole()
 	s.Reload(strings.Replace(watchedConfig, "sitemap", "sitemap {\nfeed\n}", 1))
 	s.Write(map[string]string{"www/b.html": "b"})
-	s.lists("/", "/a.html", "/b.html")
+	s.wantListed("/", "/a.html", "/b.html")
 }
 
 // TestUnwatchedFiles: what is not watched as a whole goes by the interval, which is said once.
@@ -125,7 +125,7 @@ func TestUnwatchedFiles(t *testing.T) {
 	s := prepare(t, map[string]string{"www/index.html": "home", "elsewhere/a.html": "a"})
 	harness.Must(t, os.Symlink(filepath.Join(s.Dir, "elsewhere"), filepath.Join(s.Dir, "www", "sub")))
 	s.Load(watchedConfig)
-	s.lists("/", "/sub/a.html")
+	s.wantListed("/", "/sub/a.html")
 	for range 3 {
 		st := s.watch()
 		if w := st.Watched[0]; w.State != "incomplete" || !strings.HasSuffix(w.Reason, "www/sub is reached through a symbolic link that leads elsewhere") || w.Folders != 0 {

@@ -154,7 +154,7 @@ func TestSharedChaos(t *testing.T) {
 			changes := map[string]int{"http://" + f.host + firstPage: 1}
 			var path string
 			var when time.Time
-			f.chaos(length(12*time.Second, 5*time.Minute), func(i int) {
+			f.chaos(length(8*time.Second, 5*time.Minute), func(i int) {
 				n := i * 7 % count
 				path, when = fmt.Sprintf("/%02d/%04d.html", n%40, n), time.Now()
 				if i%5 == 0 {
@@ -179,41 +179,60 @@ func TestSharedChaos(t *testing.T) {
 
 // TestSharedStorageStops has a storage that does not respond, is gone, and comes back, with and without what it had.
 func TestSharedStorageStops(t *testing.T) {
-	t.Parallel() // most of it is waiting
-	f := start(t, setup{nodes: 3, site: "shard_urls 20"}, 100)
-	f.balance()
-	for day, outage := range []struct {
-		name       string
+	for name, test := range map[string]struct {
 		lasts      time.Duration
 		isDown     bool
-		begin, end func()
+		begin, end func(f *fleet)
 	}{
-		// Longer than a call may take.
-		{"hangs", length(11*time.Second, 2*time.Minute), true, f.redis.Pause, f.redis.Resume},
-		{"is gone while a node starts", length(0, 2*time.Minute), true, func() { f.redis.Kill(); f.nodes[0].kill(); f.nodes[0].start(); f.nodes[0].first() }, f.redis.Start},
-		{"has lost all", 0, false, f.redis.Lose, func() {
-			f.eventually(settling, func() bool { return f.nodes[1].lists(firstPage, harness.Stamp(harness.DayOf(12))) }) // all is stored again
-			f.nodes[0].forget()
-			f.nodes[0].start()
-			f.nodes[0].first()
-		}},
+		"hangs": {
+			lasts:  length(11*time.Second, 2*time.Minute), // longer than a call may take
+			isDown: true,
+			begin:  func(f *fleet) { f.redis.Pause() },
+			end:    func(f *fleet) { f.redis.Resume() },
+		},
+		"is gone while a node starts": {
+			lasts:  length(0, 2*time.Minute),
+			isDown: true,
+			begin: func(f *fleet) {
+				f.redis.Kill()
+				f.nodes[0].kill()
+				f.nodes[0].start()
+				f.nodes[0].first()
+			},
+			end: func(f *fleet) { f.redis.Start() },
+		},
+		"has lost all": {
+			begin: func(f *fleet) { f.redis.Lose() },
+			end: func(f *fleet) {
+				// All is stored again.
+				f.eventually(settling, func() bool { return f.nodes[1].lists(firstPage, harness.Stamp(harness.DayOf(10))) })
+				f.nodes[0].forget()
+				f.nodes[0].start()
+				f.nodes[0].first()
+			},
+		},
 	} {
-		a, when := f.balancer.ask(1, polled), harness.DayOf(10+day)
-		began := time.Now()
-		outage.begin()
-		f.put(firstPage, outage.name, when)
-		if outage.isDown {
-			// It may have a shard that this node does not know.
-			r := f.nodes[2].get(unknownShard)
-			if r.status != http.StatusServiceUnavailable {
-				t.Errorf("a storage that %s: %s says %d for an unknown shard", outage.name, f.nodes[2].name, r.status)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			f := start(t, setup{nodes: 3, site: "shard_urls 20"}, 100)
+			f.balance()
+			a := f.balancer.ask(1, polled)
+			began := time.Now()
+			test.begin(f)
+			f.put(firstPage, name, harness.DayOf(10))
+			if test.isDown {
+				// It may have a shard that this node does not know.
+				r := f.nodes[2].get(unknownShard)
+				if r.status != http.StatusServiceUnavailable {
+					t.Errorf("%s says %d for an unknown shard", f.nodes[2].name, r.status)
+				}
 			}
-		}
-		time.Sleep(time.Until(began.Add(outage.lasts)))
-		outage.end()
-		f.eventually(settling, func() bool { return f.nodes[2].get(unknownShard).status == http.StatusNotFound })
-		f.settle(firstPage, when)
-		a.quiet()
+			time.Sleep(time.Until(began.Add(test.lasts)))
+			test.end(f)
+			f.eventually(settling, func() bool { return f.nodes[2].get(unknownShard).status == http.StatusNotFound })
+			f.settle(firstPage, harness.DayOf(10))
+			a.quiet()
+		})
 	}
 }
 
@@ -255,7 +274,7 @@ func TestSharedNewNode(t *testing.T) {
 				n.first()
 				f.eventually(patience, func() bool { return strings.Contains(f.logged("as if it were alone"), n.name) })
 			} else {
-				n.waits(length(20*time.Second, 2*time.Minute))
+				n.waits(length(12*time.Second, 2*time.Minute)) // longer than a call may take
 			}
 			goOn()
 			begun := time.Now()
@@ -383,7 +402,7 @@ func TestSharedBadInput(t *testing.T) {
 					test.during(f)
 				}
 				f.put(firstPage, test.name, harness.DayOf(2+i))
-				time.Sleep(4 * interval)
+				time.Sleep(3 * interval)
 				harness.Must(t, storages.SetFaults(f.control))
 				f.settle(firstPage, harness.DayOf(2+i))
 				a.quiet()
@@ -448,7 +467,7 @@ func TestSharedLocks(t *testing.T) {
 				}
 				return seconds
 			}
-			measured := length(10*time.Second, 30*time.Second)
+			measured := length(5*time.Second, 30*time.Second)
 			commitsBefore := commits()
 			tookBefore := took()
 			time.Sleep(measured)

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	_ "github.com/seed3295b519/caddy-sitemap"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/parts"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
@@ -32,13 +33,13 @@ const Patience = time.Minute
 // that run at the same time, neither folders nor ports. slow is a pattern of the tests that
 // take seconds, which -short leaves out. The dates of files do not wait for the end of a deployment.
 //
-// The tests run in several processes, each slow one in its own, unless some of them are chosen, as by -run.
+// The tests run in several processes, each slow one in its own, unless some of them are chosen, as by -run: see [parts.Run].
 func Main(m *testing.M, slow string) {
 	indexing.Patient = false
 	flag.Parse()
 	isChild := os.Getenv(childVar) != ""
-	if !isChild && isWhole() {
-		os.Exit(runParts(slow))
+	if !isChild && parts.IsWhole() {
+		os.Exit(parts.Run(slow))
 	}
 	MainOfMotion(m, slow)
 }

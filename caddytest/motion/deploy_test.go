@@ -36,7 +36,7 @@ type deployed struct {
 const deployedPages = 60
 
 // stillWatched is for how long dates are judged once a deployment has ended: until they are decided, and a little longer.
-const stillWatched = quiet + quiet/4
+const stillWatched = quiet + quiet/8
 
 // sites is the Caddyfile of hosts, each with a folder of its name.
 func sites(hosts ...string) string {

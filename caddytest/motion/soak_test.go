@@ -18,7 +18,7 @@ import (
 )
 
 // defaultSoak is long enough for most of what a soak does, each once.
-const defaultSoak = 14 * time.Second
+const defaultSoak = 8 * time.Second
 
 var (
 	soakTime = flag.Duration("soak", defaultSoak, "for how long TestSoak changes files")
@@ -180,7 +180,7 @@ func (s *soak) busy() {
 			return
 		}
 		action()
-		s.pause(quiet / 16)
+		s.pause(quiet / 32)
 	}
 }
 

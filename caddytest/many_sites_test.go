@@ -1,0 +1,185 @@
+package caddytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+const namedShops = 60
+
+// startMany runs many named sites, of which one fails and one lists nothing, and some that only visitors name. All of them
+// have been refreshed.
+func startMany(t *testing.T) *server {
+	t.Helper()
+	s := prepareWithAdmin(t, nil)
+	var hosts []string
+	for i := range namedShops {
+		shop := fmt.Sprintf("shop-%02d", i)
+		hosts = append(hosts, "http://"+shop+".example:{port}")
+		if i > 0 { // the first one has no files
+			s.Write(map[string]string{shop + "/index.html": harness.HTML(shop), shop + "/page.html": harness.HTML("page")})
+		}
+	}
+	s.Write(map[string]string{"red/index.html": harness.HTML("red"), "blue/index.html": harness.HTML("blue")})
+	// Of this many folders not all are watched: with an interval of an hour, none is refreshed by itself once it was twice.
+	s.Load("{\n metrics\n}\n" + strings.Join(hosts, ", ") + " {\n root {dir}/{labels.1}\n sitemap {\n refresh 1h\n }\n file_server\n}\n" +
+		"http://failing.example:{port} {\n route {\n abort /sitemap.xml\n sitemap\n }\n}\n" +
+		"http://*.tenants.example:{port} {\n root {dir}/{labels.2}\n sitemap\n file_server\n}")
+	for _, tenant := range []string{"red", "blue", "made-up"} {
+		s.Get("http://" + tenant + ".tenants.example:{port}/sitemap.xml")
+	}
+	s.Eventually(func() bool {
+		all := s.statuses(http.MethodGet, "/sitemap/sites")
+		return len(all) == namedShops+4 && !slices.ContainsFunc(all, isSettling)
+	}, s.SitemapLog)
+	return s
+}
+
+// isSettling reports whether a site is to be refreshed soon: it was not yet, or the next refresh begins to watch its files.
+func isSettling(st status) bool {
+	if st.LastRefresh == nil {
+		return true
+	}
+	isWatchable := runtime.GOOS == "linux" && st.NamedBy == "configuration" && st.Pages > 0
+	return isWatchable && len(st.Watched) == 0
+}
+
+// TestManySites: among many sites, an operator sees those that need attention, and names others by patterns.
+func TestManySites(t *testing.T) {
+	s := startMany(t)
+	r := s.command("status")
+	r.want(t, 1, nil, []string{"the last refresh failed, or no page is listed: " + s.Expand("http://failing.example:{port}, http://shop-00.example:{port}\n")}, `result +failed`, `result +empty`)
+	lines := strings.Split(r.stdout, "\n")
+	// Only some of so many folders are watched.
+	rest := `(not watched: \d+, )?perhaps made up: 1, fine: \d+`
+	summary := regexp.MustCompile(`^sites: 64, pages: 120, failed: 1, empty: 1, ` + rest + `$`)
+	hidden := regexp.MustCompile(`^not shown: ` + rest + `; --site shows one `)
+	isSorted := strings.Index(r.stdout, "failing.example") < strings.Index(r.stdout, "shop-00.example")
+	if !summary.MatchString(lines[0]) || !hidden.MatchString(lines[len(lines)-2]) || strings.Count(r.stdout, "\nsites\n") != 2 || !isSorted {
+		t.Errorf("got\n%s\nwant %s, two sites, and %s", r.stdout, summary, hidden)
+	}
+	if size := len(r.stdout); size > 3000 {
+		t.Errorf("%d bytes are printed for two sites", size)
+	}
+
+	var all struct {
+		Summary struct {
+			Sites, Pages int
+			Attention    map[string]int
+		}
+		Sites []struct{ Site, Attention string }
+	}
+	asJSON := s.command("status", "--json")
+	if err := json.Unmarshal([]byte(asJSON.stdout), &all); err != nil || len(all.Sites) != 64 || asJSON.status != 1 {
+		t.Errorf("--json: got %d sites, %v, status %d", len(all.Sites), err, asJSON.status)
+	}
+	n := all.Summary.Attention
+	isRight := all.Summary.Sites == 64 && all.Summary.Pages == 120 && n["failed"] == 1 && n["empty"] == 1 && n["not_watched"]+n["fine"] == 61 && n["perhaps_made_up"] == 1
+	if !isRight || all.Sites[0].Attention != "failed" || all.Sites[63].Attention != "fine" {
+		t.Errorf("--json: got %v, %v", all.Summary, all.Sites)
+	}
+
+	for pattern, want := range map[string]int{"http://shop-1*": 10, "*.tenants.example": 3, "http://shop-01.example:{port}": 1} {
+		r := s.command("status", "--site", pattern)
+		if n := strings.Count("\n"+r.stdout, "\nsites\n"); n != want {
+			t.Errorf("%s: %d sites are shown, want %d", pattern, n, want)
+		}
+		if got := len(s.statuses(http.MethodGet, "/sitemap/sites?site="+url.QueryEscape(s.Expand(pattern)))); got != want {
+			t.Errorf("%s: the API has %d sites, want %d", pattern, got, want)
+		}
+	}
+	s.command("status", "--site", "shpo-*").want(t, 1, nil, []string{"no site matches 'shpo-*'; there are 64 sites, the closest are: http://shop-"})
+	s.command("status", "--site", "shop-01.example").want(t, 1, nil, []string{"not the URL of a site, such as https://example.com, or a pattern with an asterisk"})
+}
+
+// TestManySitesExplain explains a path on each site that matches.
+func TestManySitesExplain(t *testing.T) {
+	s := startMany(t)
+	r := s.command("explain", "--site", "shop-1*", "/page.html")
+	r.want(t, 0, nil, nil, `^pages\n +url +http://shop-10\.example:\d+/page\.html\n`, `\npages\n +url +http://shop-19\.example:\d+/page\.html\n`)
+	if n := strings.Count(r.stdout, "\n  document "); n != 10 {
+		t.Errorf("%d pages are listed, want 10:\n%s", n, r.stdout)
+	}
+}
+
+// TestManySitesRefresh refreshes the sites that a pattern matches, and no others.
+func TestManySitesRefresh(t *testing.T) {
+	s := startMany(t)
+	type refreshed struct {
+		Site        string
+		LastRefresh struct{ At string } `json:"last_refresh"`
+	}
+	sites := func() (all struct{ Sites []refreshed }) {
+		harness.Must(t, json.Unmarshal([]byte(s.Get(api+"/sitemap/sites?site=shop-*").Text), &all))
+		return all
+	}
+	before := make(map[string]string)
+	for _, st := range sites().Sites {
+		before[st.Site] = st.LastRefresh.At
+	}
+	others := 0
+	s.Eventually(func() bool { // the time of a refresh is that of its second
+		s.command("refresh", "--site", "shop-1*").want(t, 0, nil, nil, `^sites: 10, pages: 20, `)
+		changed := 0
+		others = 0
+		for _, st := range sites().Sites {
+			isMeant := strings.HasPrefix(st.Site, "http://shop-1")
+			if st.LastRefresh.At != before[st.Site] && isMeant {
+				changed++
+			}
+			if st.LastRefresh.At != before[st.Site] && !isMeant {
+				others++
+			}
+		}
+		return changed == 10
+	}, s.SitemapLog)
+	if others > 0 {
+		t.Errorf("%d other sites were refreshed", others)
+	}
+	s.command("refresh", "--site", "http://shop-1*", "--fetch").want(t, 0, nil, nil, `^sites: 10, pages: 20, `, `fetching\n +pages left +0\n`)
+}
+
+// TestManySitesMetrics: each named site has one value of the label site, and all others have one in common.
+func TestManySitesMetrics(t *testing.T) {
+	s := startMany(t)
+	for i := range 100 {
+		s.Get(fmt.Sprintf("http://made-up-%d.tenants.example:{port}/robots.txt", i))
+	}
+	want := map[string]bool{"visitors": true, s.Expand("failing.example:{port}"): true}
+	for i := range namedShops {
+		want[s.Expand(fmt.Sprintf("shop-%02d.example:{port}", i))] = true
+	}
+	for name, family := range s.families(api + "/metrics") {
+		series := make(map[string]int)
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "site" {
+					series[l.GetValue()]++
+				}
+				if strings.Contains(l.GetValue(), "tenants") {
+					t.Errorf("%s has the label %s=%q", name, l.GetName(), l.GetValue())
+				}
+			}
+		}
+		for site := range series {
+			if !want[site] {
+				t.Errorf("%s has a site %q", name, site)
+			}
+		}
+		if name == "caddy_sitemap_pages" && len(series) != len(want) {
+			t.Errorf("%s has %d sites, want %d", name, len(series), len(want))
+		}
+		if len(family.GetMetric()) > len(want) {
+			t.Errorf("%s has %d series", name, len(family.GetMetric()))
+		}
+	}
+}
