@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -122,6 +123,27 @@ func (n *node) lists(path, date string) bool {
 		}
 	}
 	return strings.Contains(index, want)
+}
+
+// entryOf says for people how a node's sitemap lists a page, or why it does not.
+func (n *node) entryOf(path string) string {
+	documents := []string{"/sitemap.xml"}
+	for i := 0; i < len(documents); i++ {
+		r := n.get(documents[i])
+		d, err := sitemaps.Parse([]byte(r.body))
+		if r.err != nil || r.status != http.StatusOK || err != nil {
+			return fmt.Sprintf("%s has the status %d: %v", documents[i], r.status, cmp.Or(r.err, err))
+		}
+		for _, p := range d.Pages {
+			if n.local(p.Loc) == path {
+				return fmt.Sprintf("%s has it with the date %q", documents[i], p.LastMod)
+			}
+		}
+		for _, child := range d.Children {
+			documents = append(documents, n.local(child.Loc))
+		}
+	}
+	return fmt.Sprintf("none of %q has it", documents)
 }
 
 // asker asks a node, or the load balancer, for all documents over and over, and keeps what is wrong.

@@ -65,11 +65,16 @@ func (f *fleet) calls() []storages.Call {
 // first.
 func (f *fleet) settle(path string, when time.Time) {
 	f.t.Helper()
+	// Where one refresh has found many other files, they have the day.
+	dates := []string{harness.Stamp(when), when.UTC().Format(time.DateOnly)}
 	for _, n := range f.nodes {
-		f.eventually(settling, func() bool {
-			// Where one refresh has found many other files, they have the day.
-			return n.lists(path, harness.Stamp(when)) || n.lists(path, when.UTC().Format(time.DateOnly))
-		})
+		begun := time.Now()
+		for !n.lists(path, dates[0]) && !n.lists(path, dates[1]) {
+			if time.Since(begun) > settling {
+				f.t.Fatalf("%s does not list %s with the date %s after %s: %s\n%s", n.name, path, dates[0], settling, n.entryOf(path), f.logs())
+			}
+			time.Sleep(breath)
+		}
 	}
 	f.agree(settling)
 	f.calls()
