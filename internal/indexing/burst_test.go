@@ -638,6 +638,31 @@ func TestStampedHalf(t *testing.T) {
 	})
 }
 
+// TestWrittenAmidScan: a page is fetched after its file was examined, and the file may have been replaced in between. Then the
+// new text comes with the old time at first. The next scan sees the new one, which is the date of the page: no other is listed
+// meanwhile.
+func TestWrittenAmidScan(t *testing.T) {
+	for name, age := range map[string]int64{"time of the change": 0, "time that was kept": hour} {
+		f := newFolder(t, 40)
+		file := f.files["/0007"]
+		before := file.modTime
+		want := f.now - age
+		f.check = func() {
+			if got := f.dates["/0007"].LastMod; got != before && got != want {
+				t.Fatalf("%s: got %d, want %d, or %d as before", name, got, want, before)
+			}
+		}
+		file.blocks += 1 << 40
+		file.changed = f.now
+		f.scan()
+		file.modTime = want
+		f.pass(600, func(int64) {})
+		if s := f.dates["/0007"]; s.LastMod != want || s.Day {
+			t.Errorf("%s: got %d, by day %t, want %d", name, s.LastMod, s.Day, want)
+		}
+	}
+}
+
 // TestMovedAfterDeployment: a file that is moved or copied once a deployment is over still has the time at which that wrote it. It is
 // no date of the page, nor of one in whose place it is put.
 func TestMovedAfterDeployment(t *testing.T) {
