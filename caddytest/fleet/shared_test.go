@@ -334,6 +334,31 @@ func TestSharedLoad(t *testing.T) {
 	})
 }
 
+// TestSharedTakeOver kills the node that refreshes an unchanged site: the one that takes over requests no page again, so that
+// it has no records to store.
+func TestSharedTakeOver(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	f := start(t, setup{nodes: 3}, 100)
+	writer := func() int {
+		return slices.IndexFunc(f.nodes, func(n *node) bool {
+			st := n.status()
+			return st.Node != "" && st.Node == st.Writer
+		})
+	}
+	f.eventually(patience, func() bool { return writer() >= 0 })
+	killed := writer()
+	before := len(f.calls())
+	f.nodes[killed].kill()
+	f.nodes = slices.Delete(f.nodes, killed, killed+1)
+	f.eventually(patience, func() bool { return writer() >= 0 })
+	for _, c := range f.calls()[before:] {
+		isOfSite := strings.Count(c.Key, "/") == 3 // announcements and the like are a folder deeper
+		if c.Op == "store" && isOfSite && strings.Contains(c.Key, "/objects/") {
+			t.Errorf("it stores %+v", c)
+		}
+	}
+}
+
 // TestSharedBadInput has storages, nodes and keys with faults: clients notice nothing, and nodes agree afterwards.
 func TestSharedBadInput(t *testing.T) {
 	damage := func(f *fleet, change func(path string) error) {
