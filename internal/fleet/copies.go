@@ -138,14 +138,14 @@ const placeKey = "place"
 // told.
 func (c *copies) place(ctx context.Context) string {
 	data, err := c.load(ctx, placeKey)
-	if errors.Is(err, fs.ErrNotExist) {
-		data = []byte(fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()))
-		c.store(ctx, placeKey, data)
-	} else if err != nil {
+	isUnread := err != nil && !errors.Is(err, fs.ErrNotExist)
+	if isUnread {
 		return ""
 	}
+	// There is none yet, or it is damaged.
 	if !hashPattern.Match(data) {
-		return ""
+		data = []byte(fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()))
+		c.store(ctx, placeKey, data)
 	}
 	return string(data)
 }

@@ -241,6 +241,21 @@ func TestPlace(t *testing.T) {
 	})
 }
 
+// TestDamagedPlace: a place that cannot be told from what is stored is another one from then on.
+func TestDamagedPlace(t *testing.T) {
+	for name, damaged := range map[string]string{"cut": "0123", "empty": "", "of another kind": strings.Repeat("z", 32)} {
+		storage := store.NewMemory()
+		if err := storage.Store(t.Context(), placeKey, []byte(damaged)); err != nil {
+			t.Fatal(err)
+		}
+		first := newCopies(storage, time.Now).place(t.Context())
+		again := newCopies(storage, time.Now).place(t.Context())
+		if !hashPattern.MatchString(first) || again != first {
+			t.Errorf("%s: got %q, then %q", name, first, again)
+		}
+	}
+}
+
 func FuzzViews(f *testing.F) {
 	f.Add([]byte(`{"0123456789abcdef0123456789abcdef":{"name":"a","view":"1","held":1,"look":2,"every":120000000000}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
