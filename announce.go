@@ -103,8 +103,7 @@ func (s *site) announces() bool { return s.wantsAnnouncements() && !s.private }
 
 // wantsAnnouncements reports whether the configuration says that changes of the site are announced.
 func (s *site) wantsAnnouncements() bool {
-	h := s.handler
-	hasTargets := h.IndexNow != nil || len(h.Ping)+len(h.Hubs) > 0
+	hasTargets := len(s.handler.settings.announce.Targets) > 0
 	isBuild := s.app.building != nil
 	// Visitors can make up any number of hosts: none of those is announced.
 	return hasTargets && !s.onDemand && !isBuild

@@ -18,8 +18,8 @@ func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
 	q.correct(now)
 	_, next = q.state.unchecked()
 	for _, t := range q.state.Targets {
-		due := q.begin(t, now)
-		if !due.After(now) && t.noted() > 0 {
+		due, isNoted := q.begin(t, now)
+		if isNoted {
 			return q.newJob(t), time.Time{}
 		}
 		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
@@ -29,25 +29,26 @@ func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
 	return nil, next
 }
 
-// begin notes what a target is to be sent now, or returns when something may be due.
-func (q *Queue) begin(t *target, now time.Time) (due time.Time) {
+// begin notes what a target is to be sent now, if there is something, or returns when something may be due; zero: that
+// depends on what happens.
+func (q *Queue) begin(t *target, now time.Time) (due time.Time, isNoted bool) {
 	p := q.plan(t, now)
 	if p.due.After(now) {
-		return p.due
+		return p.due, false
 	}
-	isRepeated := p.waits == ForResponse
-	if isRepeated && t.Resent {
+	isUnanswered := p.waits == ForResponse
+	if isUnanswered && t.Resent {
 		// Its outcome is not known a second time. It is taken for received: an endpoint is not to be sent the same over
 		// and over.
 		t.Dropped += t.noted()
 		t.received(now)
-		return q.begin(t, now)
+		return now, false // what else there is comes next
 	}
 	isNothing := len(p.added)+len(p.others) == 0
-	if !isRepeated && isNothing {
-		return p.due
+	if !isUnanswered && isNothing {
+		return p.due, false
 	}
-	if isRepeated {
+	if isUnanswered {
 		t.Resent = true
 	} else {
 		t.note(p)
@@ -55,7 +56,7 @@ func (q *Queue) begin(t *target, now time.Time) (due time.Time) {
 	t.Last = now
 	t.Next = now.Add(Gap)
 	t.Sent += t.noted()
-	return now
+	return now, true
 }
 
 // note notes what is sent now, which does not wait any more.
@@ -87,23 +88,33 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	t := job.target
 	now = now.UTC()
 	t.Last = now
-	t.Next = now.Add(Gap)
 	t.Reason = o.Reason
 	if !o.Requested {
 		t.Sent -= job.URLs // which Begin has counted
 	}
 	switch {
+	case o == (Outcome{}):
+		// Nobody has tried to send it.
+		t.queueAgain()
+		t.Next = now
 	case o.Status/100 == 2: // 202 means that the key is still to be checked
+		t.Next = now.Add(Gap)
 		t.Accepted += job.URLs
 		t.Failures = 0
 		t.Forbidden = 0
 		t.received(now)
 	case slices.Contains(protocols[t.Kind].final, o.Status):
+		t.Next = now.Add(Gap)
 		t.Refused += job.URLs
 		t.Stopped = true
 		t.forget()
 	default:
-		t.postpone(o, now)
+		mayBeReceived := o.Requested && o.Status == 0
+		if mayBeReceived {
+			t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
+		}
+		t.queueAgain()
+		t.Next = now.Add(t.backOff(o))
 	}
 	if t.Stopped {
 		t.Reason += "; nothing is sent until the configuration is reloaded"
@@ -111,22 +122,14 @@ func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
 	return t.Status
 }
 
-// postpone queues again what was noted, which is to be sent later.
-func (t *target) postpone(o Outcome, now time.Time) {
-	mayBeReceived := o.Requested && o.Status == 0
-	if mayBeReceived {
-		t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
-	}
+// queueAgain queues what was noted, which is to be sent later.
+func (t *target) queueAgain() {
 	t.Dropped += t.add(t.NotedNew, t.Noted) // which were the newest
-	t.Next = now.Add(t.backOff(o))
 	t.forget()
 }
 
 // backOff counts a failure, and returns the time until the next request.
 func (t *target) backOff(o Outcome) time.Duration {
-	if o == (Outcome{}) {
-		return 0
-	}
 	// A key may be refused for over a day before nothing is sent any more. Counted and not timed, as clocks jump.
 	if o.Status == http.StatusForbidden && t.Kind == IndexNow {
 		t.Forbidden++

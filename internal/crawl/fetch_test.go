@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -234,5 +235,57 @@ func TestPanic(t *testing.T) {
 	failing := pathsIf(t, result.Generation, func(rec *store.Record) bool { return rec.Failing != 0 })
 	if got, want := statuses(t, result.Generation), "/a 0 false /b 200 false"; got != want || failing != "/a" || len(c.o.Slots) != 0 {
 		t.Errorf("got %s with %s failing, want %s, %d slots are taken", got, failing, want, len(c.o.Slots))
+	}
+}
+
+// TestForget: a new field of a record belongs to what the last response said, which forget drops, or to what is kept below.
+func TestForget(t *testing.T) {
+	var want []string
+	for _, kept := range []string{
+		"Path Flags ModTime Version ChangeFreq Priority ListDate Absent", // what sources say
+		"Depth Linked Finder Credited Followed Hub Links Linkers Withheld",
+		"Fetched Due Wait Failing Cause Muted False FalseBy",
+		"Text Blocks Declared First Changed Before Streak Difference Settled Steadiness FoundBy Selected", // for dates
+	} {
+		want = append(want, strings.Fields(kept)...)
+	}
+	var rec store.Record
+	fields := reflect.ValueOf(&rec).Elem()
+	for i := range fields.NumField() {
+		fill(fields.Field(i))
+	}
+	forget(&rec)
+	var got []string
+	for i := range fields.NumField() {
+		if !fields.Field(i).IsZero() {
+			got = append(got, fields.Type().Field(i).Name)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("after forget, there is\n%s, want\n%s", got, want)
+	}
+}
+
+// fill sets a value that is not zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Int64:
+		v.SetInt(1)
+	default:
+		v.SetUint(1<<v.Type().Bits() - 1)
 	}
 }

@@ -215,6 +215,17 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 // text records the text of a page and the dates that go with it. What changes on each request is noise: what is found
 // changed is to be confirmed by another fetch a minute later, before it counts. A file tells by its version that it has
 // changed, and needs no confirmation; nor is there one where this is the last crawl.
+//
+// A fetch leads from what was known (the lines) by what differs from the last fetch (the columns) to:
+//
+//	               the text       the declared date   nothing
+//	Steady         TextInDoubt    DateInDoubt         Steady
+//	DateInDoubt    StillInDoubt   Steady, DeclaredMoves if it is that of responses
+//	TextInDoubt    StillInDoubt   Steady, changed     Steady, changed
+//	StillInDoubt   Noisy          Steady, changed     Steady, changed
+//	Noisy          Noisy          Steady, changed: at the earliest after confirmWithin, else Noisy
+//
+// Changed is only what differs from the text before the doubt (Settled). A text that is certain is Steady at once.
 func text(rec, before *store.Record, f *fetched) outcome {
 	m := &f.meta
 	rec.Text = m.Text

@@ -364,6 +364,7 @@ func (b *builder) encode(d *Document, pages []page.Page) {
 		hash := xxhash.New()
 		size := write(hash)
 		if etagOf(hash, size) == old.ETag {
+			// Its dates and sizes follow from the bytes. A field that does not would be overwritten here.
 			*d = *old
 			return
 		}

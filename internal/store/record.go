@@ -14,7 +14,7 @@ import (
 
 // Record is what is known of one page. Times are Unix seconds; 0 means never, or not known. A record is written
 // by the crawl, save for the fields under Selected. Numbers of fields are on disk: new fields get new ones. The next
-// number is 50.
+// number is 50. A record has at most 504 bytes, as Go makes room for it by 512: a flag belongs beside another one.
 type Record struct {
 	// Path is the page's path with its query, as in [page.Page].
 	Path  string `cbor:"1,keyasint,omitempty"`
