@@ -204,10 +204,13 @@ func TestSharedStaleNode(t *testing.T) {
 	for _, path := range numbered(old, all) {
 		stale.deploy(path)
 	}
-	f.eventually(patience, func() bool {
-		st := stale.status()
-		return st.Vote == "" && len(st.Nodes) == 2 && st.Nodes[0].SameView && st.Nodes[1].SameView
-	})
+	f.eventually(patience, stale.agrees)
+}
+
+// agrees reports whether the node knows that the two others see what it sees.
+func (n *node) agrees() bool {
+	st := n.status()
+	return st.Vote == "" && len(st.Nodes) == 2 && st.Nodes[0].SameView && st.Nodes[1].SameView
 }
 
 // TestSharedRelease has nodes that get a release one after the other: no page comes and goes, and each change is announced once.
@@ -228,6 +231,9 @@ func TestSharedRelease(t *testing.T) {
 	f.run()
 	f.eventually(patience, func() bool { return len(f.nodes[0].listed()) == all })
 	f.agree(patience)
+	for _, n := range f.nodes {
+		f.eventually(patience, n.agrees) // a node that knows of no other publishes what it sees
+	}
 	stop := f.flaps()
 	for i, n := range f.nodes {
 		for _, path := range numbered(all, released) {
