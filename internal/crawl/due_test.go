@@ -563,10 +563,27 @@ func TestSignals(t *testing.T) {
 		for i := range 2 * maxSignals {
 			c.Signal(fmt.Sprint("/", i), store.ByVisitor)
 		}
-		if n := len(c.signals.take()); n != maxSignals {
+		if n := len(c.signals.take()); n != 1000 {
 			t.Errorf("%d signals are kept", n)
 		}
 	})
+}
+
+// TestMostLost: a page that has lost many links, or has many new ones, shows others each time, which says nothing of theirs.
+func TestMostLost(t *testing.T) {
+	for n, want := range map[int]int{50: 50, 51: 0} {
+		paths := make([]string, n)
+		for i := range paths {
+			paths[i] = fmt.Sprint("/", i)
+		}
+		lost := New(Options{}).Start(nil, Policy{})
+		lost.noteLost(paths, nil)
+		gained := New(Options{}).Start(nil, Policy{})
+		gained.noteNew(paths)
+		if len(lost.notices) != want || len(gained.notices) != want {
+			t.Errorf("%d links: %d notices of lost ones, %d of new ones, want %d", n, len(lost.notices), len(gained.notices), want)
+		}
+	}
 }
 
 // TestListSignals: another date in a list is a signal. Three times in a row without another text mute the page.
@@ -591,6 +608,12 @@ func TestListSignals(t *testing.T) {
 	}
 	before := rec
 	before.Due, before.Cause = 0, store.ByList
+	for range 10 {
+		r.mute(&before, &rec, unchanged)
+	}
+	if rec.Muted != now+32*day {
+		t.Errorf("after many false signals, muted for %d", rec.Muted-now)
+	}
 	if r.mute(&before, &rec, changed); rec.Muted != 0 || rec.False != 0 {
 		t.Errorf("it stays muted: %+v", rec)
 	}

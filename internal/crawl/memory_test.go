@@ -81,6 +81,28 @@ func TestSoft404Once(t *testing.T) {
 	})
 }
 
+// TestSoft404Hangs: while a path that cannot exist hangs, the page beside it is not fetched again. Then it is fetched at once.
+func TestSoft404Hangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &static{pages: map[string]string{"/": "/a", "/a": "text"}}
+		run, gen := New(Options{Fetcher: s}).Start(&list{pages: named("/")}, with(func(p *Policy) { p.Links = true })), empty(t)
+		absent := run.soft404Path(&store.Record{Path: "/a"})
+		s.hangs = absent
+		for range 3 {
+			gen = update(t, run, gen, time.Second).Generation
+		}
+		if got := strings.Join(s.order, " "); got != "/ /a" {
+			t.Errorf("while it hangs: got %q, want /a once", got)
+		}
+		s.hangs = ""
+		s.order = nil
+		update(t, run, gen, time.Second)
+		if got := strings.Join(s.order, " "); got != absent+" /a" {
+			t.Errorf("got %q, want %s and /a", got, absent)
+		}
+	})
+}
+
 // TestPrefixRouter: a page whose router responds alike to all paths below it is no soft 404.
 func TestPrefixRouter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -420,6 +420,30 @@ func TestBackoffEnds(t *testing.T) {
 	})
 }
 
+// TestDigestOf: each field of a candidate makes another digest, which only those of the range count for.
+func TestDigestOf(t *testing.T) {
+	digests := make(map[uint64]page.Page)
+	for _, p := range []page.Page{
+		{}, {Path: "/b"}, {LastMod: 1}, {FileTime: 1}, {Version: 1}, {Sources: 1}, {Sources: 1 << 15}, {Priority: 1},
+		{ChangeFreq: 1}, {LastModDay: true}, {Visited: true}, {LastModDay: true, Visited: true},
+	} {
+		digest := digestOf([]page.Page{p}, "", "")
+		if other, ok := digests[digest]; ok {
+			t.Errorf("%+v and %+v have one digest", p, other)
+		}
+		digests[digest] = p
+	}
+	all := named("/a", "/b", "/c", "/d")
+	for _, test := range []struct {
+		first, next string
+		want        []page.Page
+	}{{"", "", all}, {"/b", "/d", all[1:3]}, {"/c", "", all[2:]}, {"/e", "", nil}} {
+		if digestOf(all, test.first, test.next) != digestOf(test.want, "", "") {
+			t.Errorf("from %q to %q: other pages than %v count", test.first, test.next, test.want)
+		}
+	}
+}
+
 // TestChunkDue: a chunk is looked at again when a page of it is due, or may have to be dropped.
 func TestChunkDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
