@@ -504,8 +504,14 @@ func TestBusy(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
+	if f.Close() == nil {
+		t.Error("a folder is closed twice without an error")
+	}
 	if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshot(t, 0, 1)); err != nil {
 		t.Error(err)
+	}
+	if _, err := Open(filepath.Join(dir, "sitemap.xml", "below"), "sitemap.xml", false); err == nil {
+		t.Error("a folder is opened below a file")
 	}
 }
 

@@ -57,6 +57,11 @@ func TestOrder(t *testing.T) {
 			[]string{"/a/red/x", "/b/red/x", "/b/blue/x", "/a/blue/x"},
 		},
 		{
+			"between folders whose next pages are deeper than the first by depth",
+			[]string{"1 /a/1x", "5 /a/2x", "2 /b/1x", "3 /b/2x"},
+			[]string{"/a/1x", "/b/1x", "/b/2x", "/a/2x"},
+		},
+		{
 			"folders beyond the last one are none",
 			[]string{"2 /1/2/3/4/5/6/7/8/a/a", "2 /1/2/3/4/5/6/7/8/a/b", "3 /1/2/3/4/5/6/7/8/b/a"},
 			[]string{"/1/2/3/4/5/6/7/8/a/a", "/1/2/3/4/5/6/7/8/a/b", "/1/2/3/4/5/6/7/8/b/a"},

@@ -216,6 +216,9 @@ func TestSelectionLines(t *testing.T) {
 		if got := logs.Len() - 1; got != step.want {
 			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
 		}
+		if over := logs.FilterMessageSnippet("more pages than the sitemap may list: raise 'max_urls'").Len(); over == 1 != (step.want == 3) {
+			t.Errorf("step %d: %d lines of pages beyond 'max_urls': %v", i, over, logs.All())
+		}
 		if all := logs.FilterMessageSnippet("more than half").All(); step.remedy != "" && (len(all) != 1 || all[0].Level != zapcore.WarnLevel || !strings.Contains(all[0].ContextMap()["remedy"].(string), step.remedy)) {
 			t.Errorf("step %d: got %v, want %s", i, all, step.remedy)
 		}

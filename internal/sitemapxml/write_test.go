@@ -279,6 +279,10 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: got %t, %v, want %t", path, got, err, want)
 		}
 	}
+	cut := []byte(urlSetOpen + "\n" + urlOpen + base + "/a")
+	if got, err := Find(bytes.NewReader(cut), base+"/a"); got || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("cut short amid a URL: got %t, %v", got, err)
+	}
 }
 
 func TestBoundIsReached(t *testing.T) {

@@ -565,6 +565,9 @@ func TestLLMsHeld(t *testing.T) {
 			t.Fatalf("after %d pages, %d are held, in %d chapters", i, held, len(l.chapters))
 		}
 	}
+	if n := len(l.trim()); n != 50 {
+		t.Errorf("%d chapters, want 50", n)
+	}
 	if l.all.takes(&linkedPage{path: "/", linkers: 1}) || !l.all.takes(&linkedPage{path: "/", linkers: 255}) {
 		t.Error("pages are held that others outrank, or not the others")
 	}
