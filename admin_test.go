@@ -178,6 +178,37 @@ func TestEvents(t *testing.T) {
 	if last.Name() != "sitemap_announced" || !maps.Equal(last.Data, want) {
 		t.Errorf("got %s, %v, want %v", last.Name(), last.Data, want)
 	}
+	out := &report.Refresh{Snapshot: listing(3)}
+	out.Selected.Changes.Added.Count = 1
+	out.Selected.Changes.Changed.Count = 2
+	out.Selected.Changes.Removed.Count = 4
+	five := &publish.Snapshot{Index: &publish.Document{ETag: "five"}, Pages: 5}
+	for name, test := range map[string]struct {
+		before *publish.Snapshot
+		out    *report.Refresh
+		isOff  bool
+		want   string
+	}{
+		"the first one": {nil, out, false, "pages: 3, added: 3, changed: 0, removed: 0"},
+		"the last one":  {five, new(report.Refresh), false, "pages: 0, added: 0, changed: 0, removed: 5"},
+		"another one":   {five, out, false, "pages: 3, added: 1, changed: 2, removed: 4"},
+		"crawl off":     {five, out, true, "pages: 3, added: <nil>, changed: <nil>, removed: <nil>"},
+		"the same":      {listing(3), out, false, ""},
+	} {
+		all.events = nil
+		s.handler.settings.crawl.Off = test.isOff
+		s.app.events.emitRefreshed(s, test.before, test.out)
+		got := ""
+		if len(s.app.events.queue) > 0 {
+			emit := <-s.app.events.queue
+			emit()
+			data := all.events[0].Data
+			got = fmt.Sprintf("pages: %v, added: %v, changed: %v, removed: %v", data["pages"], data["added"], data["changed"], data["removed"])
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
 }
 
 // TestSitesAt reads URLs as operators write them.
@@ -193,7 +224,9 @@ func TestSitesAt(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{"/a.html", "http://a.example/" + strings.Repeat("%0", 1<<20)} {
-		if _, _, err := s.app.sitesAt(raw, pageURL); err == nil || len(err.Error()) > 400 {
+		_, _, err := s.app.sitesAt(raw, pageURL)
+		refused, ok := errors.AsType[caddy.APIError](err)
+		if !ok || refused.HTTPStatus != http.StatusBadRequest || !strings.HasPrefix(refused.Err.Error(), "not the URL of a page, such as ") || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)
 		}
 	}
@@ -253,16 +286,19 @@ func TestSitesOf(t *testing.T) {
 	}
 }
 
-// TestNoSite: an error names the sites, or the only one.
+// TestNoSite: an error names the sites, the only one, or the closest of many.
 func TestNoSite(t *testing.T) {
 	b := newBench(t, nil)
-	for _, test := range []struct{ host, want string }{
-		{"named.example", "no sitemap covers this URL; the only site is http://named.example/"},
-		{"other.example", "no sitemap covers this URL; there are 2 sites: http://named.example/, http://other.example/"},
+	for i, want := range []string{
+		0:            "no sitemap covers this URL; the only site is http://a0.example/",
+		1:            "no sitemap covers this URL; there are 2 sites: http://a0.example/, http://a1.example/",
+		maxNames - 1: "no sitemap covers this URL; there are 10 sites: http://a0.example/, ",
+		maxNames:     "no sitemap covers this URL; there are 11 sites, the closest are: http://a9.example/, ",
 	} {
-		b.site(test.host)
-		if got := b.app.noSite("http://nobody.example").Error(); !strings.HasSuffix(got, test.want) {
-			t.Errorf("got %q, want %q", got, test.want)
+		b.site(fmt.Sprintf("a%d.example", i))
+		got := b.app.noSite("http://9.example").Error()
+		if !strings.Contains(got, want) || strings.Count(got, "http://") != min(i+1, maxNames) {
+			t.Errorf("%d sites: got %q, want %q", i+1, got, want)
 		}
 	}
 }

@@ -404,6 +404,9 @@ func TestHalfBuilt(t *testing.T) {
 		if test.start {
 			errs = append(errs, a.Start())
 		}
+		if a.formers != nil {
+			t.Errorf("%s: states of the configuration before are kept", name)
+		}
 		for range test.stop {
 			errs = append(errs, a.Stop())
 		}

@@ -83,6 +83,35 @@ func TestExplainUnlisted(t *testing.T) {
 	}
 }
 
+// TestCovering: of a site and the one below its prefix, the one counts that lists the page, else the one below, unless it
+// is blocked.
+func TestCovering(t *testing.T) {
+	b := newBench(t, nil)
+	sites := make(map[string]*site)
+	for prefix, paths := range map[string][]string{"": {"/docs/a"}, "/docs": {"/docs/a", "/docs/b"}} {
+		s, err := b.app.site(siteID{b.handler, address{scheme: "https", host: "example.com", prefix: prefix}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.serve(snapshotOf(t, 10, paths...))
+		sites[prefix] = s
+	}
+	for _, test := range []struct{ path, blocked, want string }{
+		{"/", "", ""},
+		{"/docs/a", "", ""},
+		{"/docs/b", "", "/docs"},
+		{"/docs/b", "no", "/docs"},
+		{"/docs/c", "", "/docs"},
+		{"/docs/c", "no", ""},
+	} {
+		sites["/docs"].probed.Store(&probeResult{blocked: test.blocked})
+		of, path, err := b.app.covering("https://example.com" + test.path)
+		if of != sites[test.want] || path != test.path || err != nil {
+			t.Errorf("%+v: got %s of %+v, %v", test, path, of.id, err)
+		}
+	}
+}
+
 // TestExplainOn: a path is explained on each site that a URL or pattern names.
 func TestExplainOn(t *testing.T) {
 	b := newBench(t, nil)

@@ -130,6 +130,13 @@ func TestRefetch(t *testing.T) {
 			if strings.Join(got, " ") != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
+			shown := 1
+			if test.query.Get("fetch") == "all" && test.query["site"] == nil {
+				shown = 2 // with the alias
+			}
+			if len(all.Sites) != shown {
+				t.Errorf("%d sites are shown, want %d", len(all.Sites), shown)
+			}
 			i := slices.IndexFunc(all.Sites, func(st siteStatus) bool { return st.Site == site })
 			if i < 0 {
 				t.Fatalf("the site is not shown: %+v", all)

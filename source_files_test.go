@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -161,6 +163,37 @@ func TestFileSpelling(t *testing.T) {
 		})
 		if err != nil {
 			t.Errorf("%s: of a list: %v", test.name, err)
+		}
+	}
+}
+
+// refusing is a file system one folder of which cannot be read.
+type refusing struct{ fs.FS }
+
+func (r refusing) Open(name string) (fs.File, error) {
+	if name == "srv/denied" {
+		return nil, fs.ErrPermission
+	}
+	return r.FS.Open(name)
+}
+
+// TestFilesUnreadable: a warning says that files cannot be read, and only then.
+func TestFilesUnreadable(t *testing.T) {
+	b := newBench(t, nil)
+	for i, root := range []string{"srv/good", "srv"} {
+		r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.FS = refusing{fstest.MapFS{"srv/good/a.html": {Mode: 0o644}, "srv/denied/b.html": {Mode: 0o644}}}
+		source := &SourceFiles{Root: root, CleanURLs: "off"}
+		pages := 0
+		err = source.pages(t.Context(), r, func(page.Page) error { pages++; return nil })
+		if warnings := b.logged("cannot read some files or folders"); warnings != i || pages != 1 || err != nil {
+			t.Errorf("%s: got %d warnings, %d pages, %v", root, warnings, pages, err)
+		}
+		if r.leftOut[files.Unreadable] != i {
+			t.Errorf("%s: left out: %v", root, r.leftOut)
 		}
 	}
 }

@@ -418,6 +418,25 @@ func TestOwnSitemapsRedirect(t *testing.T) {
 	}
 }
 
+// TestOwnSitemapLinks: indexes of indexes are read, and redirects are followed, but none without end.
+func TestOwnSitemapLinks(t *testing.T) {
+	for _, test := range []struct {
+		redirects bool // the document does
+		from      ownLink
+		want      []ownLink
+	}{
+		{false, ownLink{depth: 1, redirects: 5}, []ownLink{{url: "/a", depth: 2}}},
+		{false, ownLink{depth: 2}, nil},
+		{true, ownLink{depth: 2, redirects: 4}, []ownLink{{url: "/a", depth: 2, redirects: 5}}},
+		{true, ownLink{redirects: 5}, nil},
+	} {
+		doc := ownDocument{children: []string{"/a"}, redirect: test.redirects}
+		if got := doc.links(test.from); !slices.Equal(got, test.want) {
+			t.Errorf("%+v: got %+v, want %+v", test.from, got, test.want)
+		}
+	}
+}
+
 // TestOwnSitemapOfFile: a file is looked at in each refresh, and read when it has changed.
 func TestOwnSitemapOfFile(t *testing.T) {
 	b := newBench(t, nil)
