@@ -65,6 +65,33 @@ func TestIsCurrent(t *testing.T) {
 	}
 }
 
+// TestIsSame: only what other processes do not know yet is committed as something new.
+func TestIsSame(t *testing.T) {
+	held := outcome.Outcome{Result: outcome.HeldBack, Reason: "few"}
+	unchanged := outcome.Outcome{Result: outcome.Unchanged}
+	made := indexing.Result{Generation: new(store.Generation)}
+	for name, test := range map[string]struct {
+		out   report.Refresh
+		isOff bool
+		want  bool
+	}{
+		"nothing has changed":                  {report.Refresh{Outcome: unchanged}, false, true},
+		"selected again":                       {report.Refresh{Outcome: unchanged, Selected: made}, false, false},
+		"selected again, with crawl off":       {report.Refresh{Outcome: unchanged, Selected: made}, true, true},
+		"held back as before":                  {report.Refresh{Outcome: held}, false, true},
+		"held back as before, other documents": {report.Refresh{Outcome: held, Changed: true}, false, false},
+		"held back for another reason":         {report.Refresh{Outcome: outcome.Outcome{Result: outcome.HeldBack}}, false, false},
+	} {
+		s := newBench(t, nil).site("named.example")
+		s.handler.settings.crawl.Off = test.isOff
+		r := &refreshing{before: new(publication)}
+		r.before.history.Last = held
+		if got := s.isSame(r, &test.out); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 // TestBudget: a step of the crawl takes at least as long as what follows it, and waits for moments while requests wait.
 func TestBudget(t *testing.T) {
 	const usual = fetchTimeout + fetchGrace

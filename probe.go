@@ -352,12 +352,7 @@ func (f *siteFetcher) lookForOwn(
 	if before.proxied && now.Sub(before.at).Abs() < ownInterval {
 		return before
 	}
-	res, err := f.get(ctx, crawl.Request{
-		Path:   path,
-		Header: http.Header{"Accept": {acceptAny}},
-		Limit:  limit,
-		Wants:  func(int, http.Header) bool { return limit > 0 },
-	}, nil)
+	res, err := f.fetchData(ctx, path, limit, nil)
 	if err != nil || !page.IsConclusive(res.Status) {
 		before.at = time.Time{}
 		return before

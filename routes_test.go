@@ -251,6 +251,7 @@ func TestForwarded(t *testing.T) {
 		scheme, host string
 	}{
 		"both":         {true, http.Header{proto: {"https"}, host: {"example.com"}}, "https", "example.com"},
+		"host alone":   {true, http.Header{host: {"a.example"}}, "", "a.example"},
 		"upper case":   {true, http.Header{proto: {"HTTPS"}}, "https", ""},
 		"lists":        {true, http.Header{proto: {" https , http"}, host: {"a.example, b.example"}}, "https", "a.example"},
 		"several":      {true, http.Header{proto: {"https", "http"}, host: {"a.example", "b.example"}}, "https", "a.example"},
