@@ -569,7 +569,8 @@ func TestFailingFS(t *testing.T) {
 	for i := range 8192 {
 		tree[fmt.Sprintf("large/%d.html", i)] = &fstest.MapFile{Mode: 0o644}
 	}
-	for _, at := range []string{".", "00", "10/sub", "19/sub", "19/sub/x.html", "large", "large/4096.html"} {
+	tree["link.html"] = &fstest.MapFile{Data: []byte("00/sub/x.html"), Mode: fs.ModeSymlink | 0o777}
+	for _, at := range []string{".", "00", "10/sub", "19/sub", "link.html", "19/sub/x.html", "large", "large/4096.html"} {
 		for _, workers := range []int{1, 4} {
 			for _, want := range []error{errPanic, syscall.EMFILE, context.Canceled} {
 				ctx, cancel := context.WithCancel(t.Context())

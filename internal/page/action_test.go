@@ -51,6 +51,7 @@ const pathsOfPages = `
 /docs/k8s/deploy
 /format-a4/copy
 /news-20240512/update
+/what-was-new-in-the-summer-of-our-lives/update
 /help/cannot-log-out
 
 # documentation

@@ -79,6 +79,7 @@ func TestRead(t *testing.T) {
 	}
 	documents := map[string]string{
 		base + "/one.xml": gzipped(urlset), base + "/two.txt": base + "/z\n", base + "/self.xml": sitemapOf("/self.xml"),
+		base + "/index.xml": sitemapOf("/two.txt"), base + "/deep.xml": sitemapOf("/index.xml"),
 	}
 	for _, test := range []struct {
 		name, in string
@@ -99,6 +100,8 @@ func TestRead(t *testing.T) {
 		{"feed", "<?xml version=\"1.0\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\"><id>https://example.com/a</id></feed>", []string{`1: "<?xml vers": unknown option 'version=': use`, `2: "<feed xmln": unknown option 'xmlns=': use l`}, ""},
 		{"urlset with a byte order mark", "\uFEFF \n" + urlset, entries, ""},
 		{"index", sitemapOf("/one.xml", "/gone.xml", "/two.txt"), append(slices.Clone(entries), "/z"), base + "/gone.xml: gone"},
+		{"index of an index", sitemapOf("/index.xml"), []string{"/z"}, ""},
+		{"index of an index of an index", sitemapOf("/deep.xml"), nil, "too deep"},
 		{"index of itself", sitemapOf("/self.xml"), nil, "too deep"},
 		{"broken", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>", []string{"/a"}, "entry 2"},
 		{"no gzip", "\x1f\x8b", nil, "decompressing"},
