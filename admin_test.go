@@ -22,6 +22,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
@@ -333,6 +335,62 @@ func TestStatusReasons(t *testing.T) {
 				t.Errorf("nothing runs, and it is at %+v", st.Refreshing)
 			}
 		})
+	}
+}
+
+// TestConfirmBy: what other nodes have confirmed is of the age of the storage, unless the refresh here ended otherwise.
+func TestConfirmBy(t *testing.T) {
+	now := time.Unix(1000, 0)
+	own := time.Unix(10, 0)
+	confirmed := time.Unix(940, 0)
+	for _, test := range []struct {
+		result     outcome.Result
+		generation uint64
+		want       time.Time
+	}{
+		{outcome.Published, 1, confirmed},
+		{outcome.Unchanged, 1, confirmed},
+		{outcome.Unchanged, 0, own},
+		{outcome.HeldBack, 1, own},
+	} {
+		last := &report.Report{Result: test.result, Confirmed: own}
+		st := siteStatus{LastRefresh: last}
+		var storage storageStatus
+		storage.Generation = test.generation
+		storage.Age = 60
+		st.confirmBy(&storage, now)
+		if got := st.LastRefresh.Confirmed; !got.Equal(test.want) || !last.Confirmed.Equal(own) {
+			t.Errorf("%+v: got %s", test, got)
+		}
+	}
+}
+
+// TestMeasure: metrics that only some sites have.
+func TestMeasure(t *testing.T) {
+	s, _ := reportSite(t)
+	rep := &report.Report{Result: outcome.Published, Confirmed: s.app.now().Add(-time.Hour)}
+	for name, test := range map[string]struct {
+		st   siteStatus
+		want string // the names and labels of those that are not 0
+	}{
+		"an alias":   {siteStatus{ServedBy: "http://a.example", NamedBy: "configuration"}, "sites/configuration/alias"},
+		"new":        {siteStatus{NamedBy: "configuration"}, "sites/configuration/"},
+		"no page":    {siteStatus{LastRefresh: rep, NamedBy: "configuration"}, "sites/configuration/changed"},
+		"pages":      {siteStatus{Site: "http://a.example/b", Pages: 1, LastRefresh: rep, NamedBy: "configuration"}, "pages/a.example/b sites/configuration/changed snapshot_age_seconds/a.example/b"},
+		"sections":   {siteStatus{Site: "http://a.example", Sections: []sectionStatus{{Section: publish.Section{Name: "blog", Pages: 1}}}}, "section_pages/a.example/blog sites//"},
+		"a storage":  {siteStatus{Site: "http://a.example", Storage: &storageStatus{Status: fleet.Status{Errors: 1, Age: 1}}}, "sites// storage_age_seconds/a.example storage_errors_total/a.example"},
+		"announcing": {siteStatus{Site: "http://a.example", Announced: []announce.Status{{Target: announce.Target{Kind: announce.Ping}, Waiting: 1}}}, "sites// waiting_urls/a.example/ping"},
+	} {
+		var got []string
+		s.measure(&test.st, func(value float64, nameAndLabels ...string) {
+			if value != 0 {
+				got = append(got, strings.Join(nameAndLabels, "/"))
+			}
+		})
+		slices.Sort(got)
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
 	}
 }
 

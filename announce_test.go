@@ -251,6 +251,26 @@ func TestUpdateOf(t *testing.T) {
 	}
 }
 
+// TestDamagedQueue: announcements that cannot be read are set aside, and begun anew.
+func TestDamagedQueue(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
+	b.app.folder = t.TempDir()
+	s := b.site("named.example")
+	good, _ := announce.New(nil, s.announceConfig())
+	for i, stored := range []string{string(good.Encode()), "{"} {
+		s.state.queue.Store(nil)
+		save := func() ([]byte, error) { return []byte(stored), nil }
+		if err := s.state.queued.Save(t.Context(), save); err != nil {
+			t.Fatal(err)
+		}
+		err := s.loadQueue(t.Context())
+		warnings := b.logged("the stored announcements are damaged: they are set aside")
+		if err != nil || s.state.queue.Load() == nil || warnings != i {
+			t.Errorf("%s: got %v, %d warnings", stored, err, warnings)
+		}
+	}
+}
+
 // TestFirstCrawlAnnounces: while the pages of a new site are still being found, what changes of those that are listed already
 // is announced. What is found is not.
 func TestFirstCrawlAnnounces(t *testing.T) {

@@ -325,6 +325,83 @@ func TestUnfetchedByRobots(t *testing.T) {
 	}
 }
 
+// TestUnfetched: why a refresh does not fetch a page. What visitors alone know and what looks like an action is fetched where
+// a source names it.
+func TestUnfetched(t *testing.T) {
+	visited := explanation{Visited: batch}
+	for name, test := range map[string]struct {
+		crawl Crawl
+		x     explanation
+		path  string
+		want  string
+	}{
+		"crawl off":             {Crawl{Off: true}, explanation{}, "/a", "crawl is off"},
+		"excluded":              {Crawl{}, explanation{Listed: true}, "/private/a", "excluded"},
+		"a document":            {Crawl{}, explanation{}, "/sitemap.xml", reasonDocument},
+		"only visited":          {Crawl{}, visited, "/a", "what only visitors know may be private"},
+		"visited and fetched":   {Crawl{}, explanation{Visited: batch, Fetched: batch}, "/a", ""},
+		"visited and linked":    {Crawl{}, explanation{Visited: batch, Linked: batch}, "/a", ""},
+		"an action":             {Crawl{}, explanation{}, "/logout", "it looks like an action, 'logout'"},
+		"an action, listed":     {Crawl{}, explanation{Listed: true}, "/logout", ""},
+		"an action, named":      {Crawl{}, explanation{NamedBy: []string{"urls"}}, "/logout", ""},
+		"a word of the setting": {Crawl{Disallow: []string{"secret"}}, explanation{}, "/secret", "'crawl disallow' has 'secret'"},
+	} {
+		b := newBench(t, func(h *Handler) {
+			h.Crawl = &test.crawl
+			h.Exclude = []string{"/private/*"}
+		})
+		s := b.site("named.example")
+		if got := s.unfetched(&test.x, test.path); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestAddOther: the page that stands for another one has a URL, and of another host the setting that helps.
+func TestAddOther(t *testing.T) {
+	s := newBench(t, nil).site("named.example")
+	for _, test := range []struct {
+		found         indexing.Explanation
+		other, remedy string
+	}{
+		{indexing.Explanation{}, "", ""},
+		{indexing.Explanation{Other: "/b"}, "http://named.example/b", ""},
+		{indexing.Explanation{Other: "https://b.example/b"}, "https://b.example/b", ""},
+		{indexing.Explanation{Other: "https://b.example/b", Status: indexing.CanonicalForeign}, "https://b.example/b", "base_url https://b.example"},
+	} {
+		x := new(explanation)
+		s.addOther(x, &test.found)
+		if x.Other != test.other || !strings.Contains(x.Remedy, test.remedy) || (x.Remedy == "") != (test.remedy == "") {
+			t.Errorf("%+v: got %q, %q", test.found, x.Other, x.Remedy)
+		}
+	}
+}
+
+// TestAddRecord: what a record says of a page.
+func TestAddRecord(t *testing.T) {
+	s := newBench(t, nil).site("named.example")
+	dated := store.Selected{Listed: true, LastMod: 86400}
+	day := dated
+	day.Day = true
+	const named = store.Named | 1<<16
+	for name, test := range map[string]struct {
+		rec     store.Record
+		lastMod string
+		namedBy int
+	}{
+		"a date":               {store.Record{Selected: dated, Flags: named}, "1970-01-02T00:00:00Z", 1},
+		"a day":                {store.Record{Selected: day, Flags: named}, "1970-01-02", 1},
+		"not named any more":   {store.Record{Absent: 1, Flags: named}, "", 0},
+		"never named, no date": {store.Record{}, "", 0},
+	} {
+		x := &explanation{Listed: true}
+		s.addRecord(x, &indexing.Explanation{Record: &test.rec})
+		if x.LastMod != test.lastMod || len(x.NamedBy) != test.namedBy {
+			t.Errorf("%s: got %q, named by %q", name, x.LastMod, x.NamedBy)
+		}
+	}
+}
+
 // TestClosedRobots: the remedy for a robots.txt that cannot be fetched goes by whether there is a status.
 func TestClosedRobots(t *testing.T) {
 	for status, want := range map[int]string{

@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -179,6 +181,30 @@ func TestRobotsTooLong(t *testing.T) {
 		resp, body, err := robotsOf(t, getRobots(), writing(status, http.Header{"Content-Length": {"33554432"}}, slices.Repeat([]string{strings.Repeat("#", 1<<20)}, 32)...))
 		if err != nil || resp.StatusCode != status || len(body) != maxRobots || resp.Header.Get("Content-Length") == "33554432" {
 			t.Errorf("got status %d, %d bytes, %v, %v", resp.StatusCode, len(body), resp.Header, err)
+		}
+	}
+}
+
+// TestNamedURLs: robots.txt names the feed where there is one.
+func TestNamedURLs(t *testing.T) {
+	pages := func(yield func(page.Page, error) bool) { yield(page.Page{Path: "/", LastMod: batch.Unix()}, nil) }
+	for _, test := range []struct{ isWanted, isBuilt, want bool }{
+		{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true},
+	} {
+		s := newBench(t, func(h *Handler) { h.Feed = test.isWanted }).site("named.example")
+		o := publish.Options{Now: batch}
+		o.Base = s.origin
+		o.Feed = test.isBuilt
+		snapshot, err := publish.Build(t.Context(), pages, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{s.sitemapURL()}
+		if test.want {
+			want = append(want, s.feedURL())
+		}
+		if got := s.namedURLs(snapshot); !slices.Equal(got, want) {
+			t.Errorf("%+v: got %q, want %q", test, got, want)
 		}
 	}
 }

@@ -230,6 +230,7 @@ func TestListenerOf(t *testing.T) {
 		{":8080 :9090", false, 80, 443, address{scheme: "http", port: "8080"}},
 		{":8080-8085", false, 80, 443, address{scheme: "http", port: "8080"}},
 		{"unix//run/caddy.sock", true, 80, 443, address{scheme: "https", port: ""}},
+		{":0:0 :443", true, 80, 443, address{scheme: "https", port: ""}},
 		{"udp/:443 :443", true, 80, 443, address{scheme: "https", port: ""}},
 		{"", false, 80, 443, address{scheme: "http", port: ""}},
 	} {
@@ -239,6 +240,21 @@ func TestListenerOf(t *testing.T) {
 		}
 		if got := listenerOf(server, test.httpPort, test.https); got != test.want {
 			t.Errorf("%+v: got %+v", test, got)
+		}
+	}
+}
+
+// TestTrustsProxies reads a field of Caddy's that is not exported.
+func TestTrustsProxies(t *testing.T) {
+	const site = "http://:9080 {\n\tsitemap\n}\n"
+	for options, want := range map[string]bool{
+		"":                                    false,
+		"trusted_proxies static 192.0.2.0/24": true,
+		"trusted_proxies_unix":                true,
+	} {
+		caddyfile := "{\n\tservers {\n\t\t" + options + "\n\t}\n}\n" + site
+		if got := trustsProxies(serverOf(t, caddyfile, "", ":9080")); got != want {
+			t.Errorf("%q: got %t", options, got)
 		}
 	}
 }

@@ -84,12 +84,7 @@ func newIdentity(id siteID, onDemand bool) identity {
 	if h.settings.prefix != "" && strings.HasPrefix(h.settings.path, i.docPrefix+"/") {
 		i.docPrefix = "" // path has it already
 	}
-	i.scope = page.Folder(i.docPath("", ".xml"))
-	for _, prefix := range []string{h.settings.prefix + "/", i.prefix + "/"} {
-		if len(prefix) > len(i.scope) {
-			i.scope = prefix
-		}
-	}
+	i.scope = page.Folder(i.docPath("", ".xml")) // in prefix
 	return i
 }
 
