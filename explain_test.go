@@ -136,9 +136,14 @@ func TestExplainOn(t *testing.T) {
 		{"http://00.example", "a", "", 400, "'a' is not a path such as /page, which it must be with a site"},
 		{"http://00.example", "http://00.example/a", "", 400, "is not a path such as /page"},
 		{"http://none.example", "/a", "", 404, "no sitemap covers this URL"},
+		{"", "http://none.example/a", "", 404, "no sitemap covers this URL"},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		answer, err := explain(r, b.app, url.Values{"site": {test.site}, "url": {test.path}})
+		query := url.Values{"url": {test.path}}
+		if test.site != "" {
+			query.Set("site", test.site)
+		}
+		answer, err := explain(r, b.app, query)
 		if test.status != 0 {
 			refused, ok := errors.AsType[caddy.APIError](err)
 			if !ok || refused.HTTPStatus != test.status || !strings.Contains(refused.Err.Error(), test.want) {

@@ -582,6 +582,13 @@ func TestFleetLog(t *testing.T) {
 		if got := b.logged(cannotWait) + b.logged(warning); got != 4 {
 			t.Errorf("%d lines in the hour, want 4", got)
 		}
+		down.Store(false)
+		time.Sleep(time.Hour)
+		down.Store(true)
+		time.Sleep(time.Minute)
+		if got := b.logged(cannotWait) + b.logged(warning); got != 6 {
+			t.Errorf("%d lines after an hour without errors, want 6", got)
+		}
 		s.cancel()
 		time.Sleep(time.Minute)
 	})

@@ -208,6 +208,18 @@ func TestHasUnconfirmed(t *testing.T) {
 	}
 }
 
+// TestSayUnwatched: that there are more roots than are watched is said once, for all sites.
+func TestSayUnwatched(t *testing.T) {
+	b := newBench(t, nil)
+	for range 2 {
+		b.app.sayUnwatched()
+	}
+	const said = "there are more roots than can be watched: in the others, changes show by the refresh interval"
+	if n := b.logged(said); n != 1 {
+		t.Errorf("got %d lines, want 1", n)
+	}
+}
+
 // TestWatchedRoots: operators see which roots are watched.
 func TestWatchedRoots(t *testing.T) {
 	s := watchedSite(t)
