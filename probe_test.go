@@ -19,6 +19,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/merge"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -443,6 +446,41 @@ func TestUnreadableRoot(t *testing.T) {
 		"on this machine":     {siteFiles{root: t.TempDir()}, ""},
 	} {
 		if got := f.unreadable(t.Context(), &test.at); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestEmptyLine: a site without pages is one line, unless its pages are yet to be fetched, or another line has the reason.
+func TestEmptyLine(t *testing.T) {
+	const none = "no page to list, so there is no sitemap"
+	failed := merge.Result{Failed: []merge.InputError{{Name: "files"}}}
+	for name, test := range map[string]struct {
+		refresh report.Refresh
+		last    report.Report
+		blocked string
+		want    string // the line
+	}{
+		"no page":                  {report.Refresh{}, report.Report{Result: outcome.Empty}, "", "warn " + none},
+		"pages":                    {report.Refresh{}, report.Report{Result: outcome.Unchanged}, "", ""},
+		"early":                    {report.Refresh{}, report.Report{Result: outcome.Empty, Pending: 1}, "", ""},
+		"a reason":                 {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: "gone"}, "", "warn gone"},
+		"a reason, early":          {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: "gone", Pending: 1}, "", "warn gone"},
+		"a warning":                {report.Refresh{Warnings: []string{"no root"}}, report.Report{Result: outcome.Empty}, "", ""},
+		"a warning of own ones":    {report.Refresh{Warnings: []string{ownElsewhere}}, report.Report{Result: outcome.Empty}, "", "warn " + none},
+		"a warning, and a reason":  {report.Refresh{Warnings: []string{"no root"}}, report.Report{Result: outcome.Empty, Reason: "gone"}, "", "warn gone"},
+		"a source failed":          {report.Refresh{Merged: failed}, report.Report{Result: outcome.Empty}, "", ""},
+		"a login":                  {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: reasonRefused}, reasonRefused, "info " + reasonRefused},
+		"no front page":            {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: reasonAbsent}, reasonAbsent, "info " + reasonAbsent},
+		"blocked for other reason": {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: "blocked"}, "blocked", "warn blocked"},
+	} {
+		b := newBench(t, nil)
+		b.site("named.example").logEmpty(&test.refresh, &test.last, &probeResult{blocked: test.blocked})
+		var got []string
+		for _, line := range b.logs.All() {
+			got = append(got, line.Level.String()+" "+line.Message)
+		}
+		if strings.Join(got, ", ") != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}

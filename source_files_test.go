@@ -177,23 +177,45 @@ func (r refusing) Open(name string) (fs.File, error) {
 	return r.FS.Open(name)
 }
 
-// TestFilesUnreadable: a warning says that files cannot be read, and only then.
-func TestFilesUnreadable(t *testing.T) {
+// TestFilesPages: what a source yields, and what it warns of.
+func TestFilesPages(t *testing.T) {
+	const unread = "cannot read some files or folders"
+	file := &fstest.MapFile{Mode: 0o644}
 	b := newBench(t, nil)
-	for i, root := range []string{"srv/good", "srv"} {
-		r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
+	b.handler.ctx.FileSystems().Register("other", fstest.MapFS{"srv/good/b.html": file})
+	for name, test := range map[string]struct {
+		source     SourceFiles
+		isUnserved bool
+		want       string
+		warning    string
+	}{
+		"a root":                 {SourceFiles{Root: "srv/good", CleanURLs: "off"}, false, "/a.html", ""},
+		"clean URLs":             {SourceFiles{Root: "srv/good", CleanURLs: "on"}, false, "/a", ""},
+		"a pattern":              {SourceFiles{Root: "srv/good", CleanURLs: "off", IncludeOnly: []string{"*.txt"}}, false, "/c.txt", ""},
+		"another file system":    {SourceFiles{Root: "srv/good", CleanURLs: "off", FileSystem: "other"}, false, "/b.html", ""},
+		"a folder is unread":     {SourceFiles{Root: "srv", CleanURLs: "off"}, false, "/good/a.html", unread},
+		"the site's root":        {SourceFiles{CleanURLs: "off"}, false, "/a.html", ""},
+		"nothing serves it":      {SourceFiles{CleanURLs: "off"}, true, "", "the site's files are not listed: no 'file_server' serves its root, srv/good: "},
+		"nothing serves its own": {SourceFiles{Root: "srv/good", CleanURLs: "off"}, true, "/a.html", ""},
+	} {
+		r, err := newRefresh(b.site("named.example"), probeResult{siteFiles: siteFiles{unserved: test.isUnserved}}, b.clock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.FS = refusing{fstest.MapFS{"srv/good/a.html": {Mode: 0o644}, "srv/denied/b.html": {Mode: 0o644}}}
-		source := &SourceFiles{Root: root, CleanURLs: "off"}
-		pages := 0
-		err = source.pages(t.Context(), r, func(page.Page) error { pages++; return nil })
-		if warnings := b.logged("cannot read some files or folders"); warnings != i || pages != 1 || err != nil {
-			t.Errorf("%s: got %d warnings, %d pages, %v", root, warnings, pages, err)
+		r.Root = "srv/good"
+		r.FS = refusing{fstest.MapFS{"srv/good/a.html": file, "srv/good/c.txt": file, "srv/denied/b.html": file}}
+		b.logs.TakeAll()
+		var paths []string
+		err = test.source.pages(t.Context(), r, func(p page.Page) error {
+			paths = append(paths, p.Path)
+			return nil
+		})
+		if got := strings.Join(paths, " "); got != test.want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)
 		}
-		if r.leftOut[files.Unreadable] != i {
-			t.Errorf("%s: left out: %v", root, r.leftOut)
+		warned := b.logs.FilterMessageSnippet(test.warning).Len() > 0
+		if warned != (test.warning != "") || b.logs.Len() > 1 || (r.leftOut[files.Unreadable] == 1) != (test.warning == unread) {
+			t.Errorf("%s: got the log %v, left out: %v", name, b.logs.All(), r.leftOut)
 		}
 	}
 }

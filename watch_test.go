@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -205,6 +206,41 @@ func TestHasUnconfirmed(t *testing.T) {
 		if got := s.hasUnconfirmed(); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+	}
+}
+
+// TestIsElsewhere: own sitemaps that say something are files that are watched, or changes of them are not told.
+func TestIsElsewhere(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "own.xml"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &Refresh{BaseURL: "http://named.example", served: func() []files.Options { return []files.Options{{Root: root}} }}
+	says := &ownDocument{children: []string{"http://named.example/a.xml"}}
+	many := make(map[string]*ownDocument)
+	for i := range 101 {
+		many[fmt.Sprint("http://named.example/own.xml?", i)] = new(ownDocument)
+	}
+	for name, test := range map[string]struct {
+		documents map[string]*ownDocument
+		want      bool
+	}{
+		"none":               {nil, false},
+		"a file":             {map[string]*ownDocument{"http://named.example/own.xml": says}, false},
+		"no file":            {map[string]*ownDocument{"http://named.example/other.xml": says}, true},
+		"pages":              {map[string]*ownDocument{"http://named.example/other.xml": {pages: []page.Page{{Path: "/a"}}}}, true},
+		"empty":              {map[string]*ownDocument{"http://named.example/other.xml": {}}, false},
+		"a redirect":         {map[string]*ownDocument{"http://named.example/other.xml": {children: says.children, redirect: true}}, false},
+		"of another site":    {map[string]*ownDocument{"http://other.example/own.xml": says}, false},
+		"more than are seen": {many, true},
+	} {
+		if got := r.isElsewhere(&ownSet{documents: test.documents}); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+	delete(many, "http://named.example/own.xml?0")
+	if r.isElsewhere(&ownSet{documents: many}) {
+		t.Error("100 documents: got true")
 	}
 }
 
