@@ -352,6 +352,24 @@ func TestSeenUnchanged(t *testing.T) {
 	}
 }
 
+// TestSettle: changes in a row are counted as far as there is room. A text that is back is none.
+func TestSettle(t *testing.T) {
+	for _, test := range []struct {
+		streak, want uint8
+		isBack       bool
+	}{{0, 1, false}, {254, 255, false}, {255, 255, false}, {1, 1, true}} {
+		rec := store.Record{Path: "/a", Text: 2, Blocks: 2, Streak: test.streak, Settled: 1}
+		came := changed
+		if test.isBack {
+			rec.Settled = textThatDates(&rec)
+			came = unchanged
+		}
+		if got := settle(&rec, &fetched{batch: now}); got != came || rec.Streak != test.want || rec.Settled != 0 {
+			t.Errorf("%+v: got %d, %+v", test, got, rec)
+		}
+	}
+}
+
 // TestTextThatDates: what differs from the text by which a file was last dated is one change, until that is dated. What does not
 // count for the date, or is not known yet, is none.
 func TestTextThatDates(t *testing.T) {
