@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -513,6 +514,13 @@ func TestBusy(t *testing.T) {
 	if _, err := Open(filepath.Join(dir, "sitemap.xml", "below"), "sitemap.xml", false); err == nil {
 		t.Error("a folder is opened below a file")
 	}
+	if err := os.MkdirAll(filepath.Join(dir, "maps", "sitemap.xml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = build(t, filepath.Join(dir, "maps"), "sitemap.xml", true, false, snapshot(t, 0, 1))
+	if err == nil || !strings.Contains(err.Error(), "exists and is not a regular file") {
+		t.Errorf("a folder in the place of a document: got %v", err)
+	}
 }
 
 // TestSummaryUnprinted: a summary that nobody can read is a failure.
@@ -545,6 +553,35 @@ func TestProgress(t *testing.T) {
 		if got := p.line(10 * time.Second); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
+	}
+}
+
+// TestShowProgress: a terminal has one line, five times a second, which is gone at the end. What is no terminal has none.
+func TestShowProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Progress
+		p.Total.Store(10)
+		var printed strings.Builder
+		end := p.showOn(&printed)
+		time.Sleep(300 * time.Millisecond)
+		p.Fetched.Store(5)
+		time.Sleep(200 * time.Millisecond)
+		end()
+		const want = "\x1b[2K10 pages to fetch\r\x1b[2K5 of 10 pages fetched, 0s left\r\x1b[2K"
+		if printed.String() != want {
+			t.Errorf("got %q, want %q", printed.String(), want)
+		}
+	})
+	name := filepath.Join(t.TempDir(), "printed")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	shown, end := new(Progress).Show(file)
+	end()
+	if shown {
+		t.Error("a file is taken for a terminal")
 	}
 }
 

@@ -73,6 +73,11 @@ func (p *Progress) Show(w *os.File) (shown bool, end func()) {
 	if !term.IsTerminal(int(w.Fd())) {
 		return false, func() {}
 	}
+	return true, p.showOn(w)
+}
+
+// showOn shows the progress in one line of a terminal until end is called.
+func (p *Progress) showOn(w io.Writer) (end func()) {
 	const clearLine = "\x1b[2K"
 	begun := time.Now()
 	ticker := time.NewTicker(200 * time.Millisecond)
@@ -90,11 +95,10 @@ func (p *Progress) Show(w *os.File) (shown bool, end func()) {
 			}
 		}
 	}()
-	end = func() {
+	return func() {
 		close(stop)
 		<-ended // what the caller prints next must not be cleared
 	}
-	return true, end
 }
 
 func (p *Progress) line(took time.Duration) string {
