@@ -112,6 +112,10 @@ func TestReports(t *testing.T) {
 				t.Errorf("%s: got source %+v", step.what, source)
 			}
 		}
+		const others = "other pages are left out"
+		if isTold := logs.FilterMessageSnippet(others).Len() > 0; isTold != (step.line == others) {
+			t.Errorf("%s: that other pages are left out is written: %t", step.what, isTold)
+		}
 		found := step.line == ""
 		for _, line := range logs.All() {
 			found = found || strings.Contains(line.Message, step.line)
@@ -202,14 +206,15 @@ func TestSelectionLines(t *testing.T) {
 	l := logonce.New(zap.New(core))
 	bad, good := leftOut(map[indexing.Status]int{indexing.NoIndex: 60, indexing.OverMax: 5}), leftOut(nil)
 	foreign, tagged := leftOut(map[indexing.Status]int{indexing.CanonicalForeign: 9}), leftOut(map[indexing.Status]int{indexing.NoIndexTag: 9})
-	cart := leftOut(map[indexing.Status]int{indexing.Disallowed: 60})
+	cart, half := leftOut(map[indexing.Status]int{indexing.Disallowed: 60}), leftOut(map[indexing.Status]int{indexing.NoIndex: 10})
+	half.Listed = 10
 	foreign.ForeignHosts = map[string]int{"https://a.example": 2, "https://www.b.example:8443": 6, "": 1}
 	bad.Listed, bad.Orphans, good.Listed = 10, indexing.List[string]{Count: 2, First: []string{"/a", "/b"}}, 10
 	for i, step := range []struct {
 		selected indexing.Result
 		want     int    // lines besides the one of the refresh
 		remedy   string // part of that
-	}{{bad, 3, "meta tag"}, {bad, 0, ""}, {good, 0, ""}, {bad, 3, "meta tag"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}, {cart, 0, ""}} {
+	}{{bad, 3, "meta tag"}, {bad, 0, ""}, {good, 0, ""}, {bad, 3, "meta tag"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}, {cart, 0, ""}, {half, 0, ""}} {
 		logs.TakeAll()
 		r := Refresh{Outcome: outcome.Outcome{Result: outcome.Published}, Changed: true, Pages: 10, Selected: step.selected}
 		r.Log(l, zap.NewNop(), r.Report(outcome.History{}, nil), nil)

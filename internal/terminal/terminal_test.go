@@ -45,7 +45,7 @@ func FuzzClean(f *testing.F) {
 
 // TestPrintJSON prints texts that strangers may have written.
 func TestPrintJSON(t *testing.T) {
-	const response = `{"sites":[{"site":"http://a.example","named_by":"visitors","pages":3,"last_refresh":{"duration_seconds":1e-7,"left_out":{"noindex":1,"\u001b":2},"warnings":["one\tline","\u202egpj"]}},{"site":"http://b.example"}]}`
+	const response = `{"sites":[{"site":"http://a.example","named_by":"visitors","pages":3,"last_refresh":{"duration_seconds":1e-7,"left_out":{"noindex":1,"\u001b":2,"<b>":3},"warnings":["one\tline","\u202egpj"]}},{"site":"http://b.example"}]}`
 	const want = `sites
   site      http://a.example
   named by  visitors
@@ -55,6 +55,7 @@ func TestPrintJSON(t *testing.T) {
     left out
       noindex  1
       \u001b   2
+      <b>      3
     warnings   one\u0009line
     warnings   \u202egpj
 sites

@@ -146,6 +146,7 @@ func TestReadCharset(t *testing.T) {
 		{"a byte order mark wins", "\uFEFF" + declared("ISO-8859-1", "/ü"), []string{"/%C3%BC"}, ""},
 		{"so does that of UTF-16", utf16(declared("ISO-8859-1", "/ü")), []string{"/%C3%BC"}, ""},
 		{"a list, big-endian", utf16In(big, unicode.UseBOM, "/a\r\n/ü\r\n"), []string{"/a", "/%C3%BC"}, ""},
+		{"one character in UTF-16", utf16In(big, unicode.IgnoreBOM, "/"), []string{"/"}, ""},
 		{"a list in UTF-16, compressed", gzipped(utf16("/a\n/ü")), []string{"/a", "/%C3%BC"}, ""},
 		{"unknown", declared("x-none", "/a"), nil, `the charset "x-none" is unknown: save the document in UTF-8`},
 		{"known, but unsafe", declared("ISO-2022-KR", "/a"), nil, `the charset "ISO-2022-KR" is unknown: save the document in UTF-8`},
