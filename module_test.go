@@ -69,6 +69,8 @@ func TestSettings(t *testing.T) {
 		{`"sources": [{"source": "urls", "urls": ["https://any.example/"]}]`, ""},
 		{`"base_url": "https://example.com", "sources": [{"source": "urls", "urls": ["/", "https://other.example/ priority=1"]}]`, "urls: line 2: 'https://other.example/ priority=1': it is on https://other.example, not on https://example.com"},
 		{`"base_url": "{env.SITEMAP_BASE}", "sources": [{"source": "urls", "urls": ["https://other.example/"]}]`, "urls: line 1: 'https://other.example/': it is on https://other.example, not on https://example.com"},
+		{`"sources": [{"source": "links", "query": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t"]}]`, ""},
+		{`"sources": [{"source": "links", "query": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t", "u"]}]`, "query names 21 parameters: use at most 20"},
 		{`"crawl": {}`, ""},
 		{`"crawl": {"off": true}`, ""},
 		{`"crawl": {"rate": 0.5, "concurrency": 100, "disallow": ["logout", "/private/*"]}`, ""},
