@@ -108,6 +108,18 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// TestServeDamaged: a document that cannot be decompressed is an error of the server.
+func TestServeDamaged(t *testing.T) {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sitemap.xml", nil)
+	for _, form := range []publish.Form{publish.FormXML, publish.FormText} {
+		w := httptest.NewRecorder()
+		status := writePlain(w, r, new(publish.Document), form)
+		if status != http.StatusInternalServerError || w.Code != status {
+			t.Errorf("got %d, and the status %d", status, w.Code)
+		}
+	}
+}
+
 // TestServeRanges: ranges are as net/http makes them. Several of what is decompressed are all of it.
 func TestServeRanges(t *testing.T) {
 	d := snapshotOf(t, 0, numbered(5000)...).Index
