@@ -11,10 +11,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// TestCheckMemory is that a document of 100 MB takes hardly more memory than a small
+// TestCheckMemory is that a document of 50 MB takes hardly more memory than a small
 // one. Maxrss is in KiB.
 func TestCheckMemory(t *testing.T) {
-	const size = 100_000_000
+	const size = 50_000_000
 	peak := func(bytes int) int64 {
 		cmd := command(t.TempDir(), "sitemap", "check", "-")
 		cmd.Stdin = endlessSitemap(bytes)
@@ -27,7 +27,7 @@ func TestCheckMemory(t *testing.T) {
 	}
 	small, large := peak(1000), peak(size)
 	t.Logf("%d KiB, %d KiB", small>>10, large>>10)
-	most := int64(40 << 20) // of 100 MiB; the rest any command takes
+	most := int64(32 << 20) // of 48 MiB; the rest any command takes
 	if harness.Race {
 		most *= 2 // the detector has its own memory beside what the document takes
 	}

@@ -68,7 +68,7 @@ func TestMadeUpHostsBehindProxies(t *testing.T) {
 // of the cores are free, memory is bounded, and a named site refreshes as ever.
 func wantHarmless(t *testing.T, options, site, header string, asked *atomic.Int64) {
 	t.Helper()
-	const hosts, window = 900, 3 * time.Second
+	const hosts, window = 900, 2 * time.Second
 	// First looks at hosts are not part of the rate: so many a second, and at once, with up to three requests each.
 	const looks, atOnce, each = 20, 16, 3
 	const catchAll = "http://:{port} {\n%s\n}\n"

@@ -4,7 +4,6 @@ package caddytest
 
 import (
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,17 +13,20 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 )
 
-// slow are patterns of the names of tests that take over a second. They are left out with -short, and each runs in a process
-// of its own.
+// slow are patterns of the names of tests that take over a second: see [harness.Main].
 var slow = []string{
+	// those that take ten seconds and more
+	"Soak", "(Slow|Stamped|KilledAmid)Deployment", "Kills", "ManyPages", "Pipes", "ReloadWhileAPageHangs", "HangingIsLogged",
+	"UpstreamMaintenance", "MadeUpHosts.*", "Hung.*",
+
 	// files, and the life of a configuration
 	"Another.*", "Damaged.*", "DocumentsCarriedOver", "DocumentsRetired", "Examples", "Extensions", "FailedReload", "FilesMessy",
-	"Homeless", ".*Source", "OwnStorage", "Pipes", "Redeployment", "Refresh.*",
+	"Homeless", ".*Source", "OwnStorage", "Redeployment", "Refresh.*",
 	"Reload(FetchesNothing|GoesOn|KeepsSnapshots|UnderLoad|While.*)", "Root(ComesAndGoes|GoneAfterRestart)", "Sites", "StateFolders",
 	"URLsReadAgain", "Watched.*",
 
 	// crawling
-	"Canonicals", "CanonicalThatIsNotListed", "DatesOfApplications", "Deployments", "LogOfLeftOut", "ManyPages", "OwnSitemaps",
+	"Canonicals", "CanonicalThatIsNotListed", "DatesOfApplications", "Deployments", "LogOfLeftOut", "OwnSitemaps",
 	"PageAwayForAMoment", "Robots(Forbids|StaysForbidden)", "RoutesThatChange", "SitesNotPublicOnce", "TimesOfDeployments", "Upstream.*",
 	"WhatApplicationsHave", "WhatSitesHave",
 
@@ -39,8 +41,11 @@ var slow = []string{
 	"Command(Explain|Refetch|Refresh|Status|WithoutServer)", "Docs", "EventHandlersHurtNothing", "ManySites.*", "Metrics",
 	"RememberHosts", "SignalOfVisitor",
 
+	// files that change while they are served
+	"Saved",
+
 	// what goes wrong around Caddy
-	"BadPages", "FailingDisk", "Hanging.*", "Hung.*", "Kills", "MadeUpHosts.*", "ManyPagesBehindOne", "PageBeingWritten", "SpoiltChunk",
+	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SpoiltChunk",
 }
 
 // commandVar, in the environment, makes of the test's program Caddy's.
@@ -52,7 +57,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	announce.Gap = time.Second // in each Caddy, too, which is this program
-	harness.Main(m, "^Test("+strings.Join(slow, "|")+")$")
+	harness.Main(m, slow...)
 }
 
 // server is a running Caddy, with what these tests want of it.

@@ -17,7 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, ".") }
+func TestMain(m *testing.M) { harness.Main(m, ".*") }
 
 // browser is a tab of a browser. Its methods end the test where the browser fails.
 type browser interface {

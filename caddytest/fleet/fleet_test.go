@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	_ = flag.Set("test.parallel", "5") // of those that wait most of the time
-	harness.Main(m, "^Test(Apart|Shared.*)$")
+	harness.Main(m, "Shared(NewNode|BadInput|StorageStops|Release|Chaos)", "Shared.*", "Apart")
 }
 
 const (

@@ -2,22 +2,32 @@ package harness
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 // Of the environment: the file of the configuration that a process runs instead of
-// tests, and whether it is to have no home.
+// tests, whether it is to have no home, and for how many seconds files are quiet until a deployment is over.
 const (
 	childVar    = "CADDYTEST_CHILD"
 	homelessVar = "CADDYTEST_HOMELESS"
+	quietVar    = "CADDYTEST_QUIET"
 )
+
+// Quiet is what a [Child] has in its environment so that dates of files wait for the end of a deployment, as they do for
+// users, though not as long.
+func Quiet(d time.Duration) string { return fmt.Sprintf("%s=%d", quietVar, d/time.Second) }
 
 // runChild is what runs in another process: a Caddy with a configuration of JSON,
 // until its input ends.
@@ -29,6 +39,12 @@ func runChild(file string) error {
 	if os.Getenv(homelessVar) != "" {
 		for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HomePath", "AppData"} {
 			_ = os.Unsetenv(name)
+		}
+	}
+	if seconds := os.Getenv(quietVar); seconds != "" {
+		indexing.Patient = true
+		if indexing.Quiet, err = strconv.ParseInt(seconds, 10, 64); err != nil {
+			return err
 		}
 	}
 	if err := caddy.Load(config, false); err != nil {

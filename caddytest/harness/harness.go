@@ -30,23 +30,12 @@ import (
 const Patience = time.Minute
 
 // Main is a package's TestMain: its tests share nothing with those of other packages
-// that run at the same time, neither folders nor ports. slow is a pattern of the tests that
-// take seconds, which -short leaves out. The dates of files do not wait for the end of a deployment.
+// that run at the same time, neither folders nor ports. The dates of files do not wait for the end of a deployment.
 //
-// The tests run in several processes, each slow one in its own, unless some of them are chosen, as by -run: see [parts.Run].
-func Main(m *testing.M, slow string) {
+// The tests run in several processes, unless some of them are chosen, as by -run. slow are those that take seconds: see
+// [parts.Run].
+func Main(m *testing.M, slow ...string) {
 	indexing.Patient = false
-	flag.Parse()
-	isChild := os.Getenv(childVar) != ""
-	if !isChild && parts.IsWhole() {
-		os.Exit(parts.Run(slow))
-	}
-	MainOfMotion(m, slow)
-}
-
-// MainOfMotion is Main of a package whose tests change files while they are served, and where dates wait, as they do for users.
-// They run in one process, and in parallel.
-func MainOfMotion(m *testing.M, slow string) {
 	if file := os.Getenv(childVar); file != "" {
 		if err := runChild(file); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -54,8 +43,12 @@ func MainOfMotion(m *testing.M, slow string) {
 		}
 		return
 	}
-	if flag.Parse(); testing.Short() {
-		_ = flag.Set("test.skip", slow)
+	flag.Parse()
+	if parts.IsWhole() {
+		os.Exit(parts.Run(slow))
+	}
+	if testing.Short() {
+		_ = flag.Set("test.skip", parts.Pattern(slow...))
 	}
 	home, err := os.MkdirTemp("", "caddytest")
 	if err != nil {

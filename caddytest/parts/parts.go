@@ -38,9 +38,9 @@ func IsWhole() bool {
 	return areAll
 }
 
-// Run runs the tests of a package in several processes, and returns the exit code. slow is a pattern of the names of those that
-// take seconds: each has a process of its own, or is left out with -short.
-func Run(slow string) (code int) {
+// Run runs the tests of a package in several processes, and returns the exit code. slow are patterns of the names, without Test, of
+// those that take seconds: each has a process of its own, or is left out with -short. Those that take longest come first.
+func Run(slow []string) (code int) {
 	list := exec.Command(os.Args[0], "-test.list=^Test")
 	list.Env = append(os.Environ(), partVar+"=1")
 	names, err := list.Output()
@@ -51,7 +51,7 @@ func Run(slow string) (code int) {
 	var running sync.WaitGroup
 	var printing sync.Mutex
 	slots := make(chan struct{}, processes)
-	for _, tests := range partsOf(strings.Fields(string(names)), regexp.MustCompile(slow), testing.Short()) {
+	for _, tests := range partsOf(strings.Fields(string(names)), slow, testing.Short()) {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
@@ -70,22 +70,28 @@ func Run(slow string) (code int) {
 	return code
 }
 
-// partsOf divides tests: each slow one is a part of its own, which comes first, unless these are left out; the others are dealt
-// out.
-func partsOf(names []string, slow *regexp.Regexp, isShort bool) (parts [][]string) {
-	quick := make([][]string, processes)
-	n := 0
-	for _, name := range names {
-		if !slow.MatchString(name) {
-			quick[n%processes] = append(quick[n%processes], name)
-			n++
-		} else if !isShort {
-			parts = append(parts, []string{name})
+// partsOf divides tests: each slow one is a part of its own, in the order of the patterns, unless these are left out; the others are
+// dealt out.
+func partsOf(names, slow []string, isShort bool) (parts [][]string) {
+	quick := slices.Clone(names)
+	for _, pattern := range slow {
+		isSlow := regexp.MustCompile(Pattern(pattern)).MatchString
+		for _, name := range quick {
+			if isSlow(name) && !isShort {
+				parts = append(parts, []string{name})
+			}
 		}
+		quick = slices.DeleteFunc(quick, isSlow)
 	}
-	isEmpty := func(names []string) bool { return names == nil }
-	return append(parts, slices.DeleteFunc(quick, isEmpty)...)
+	dealt := make([][]string, min(processes, len(quick)))
+	for i, name := range quick {
+		dealt[i%processes] = append(dealt[i%processes], name)
+	}
+	return append(parts, dealt...)
 }
+
+// Pattern is that of the names of all slow tests, as for the flag -run.
+func Pattern(slow ...string) string { return "^Test(" + strings.Join(slow, "|") + ")$" }
 
 // runPart runs some tests in a process of their own, and returns what it has printed.
 func runPart(tests []string) ([]byte, error) {

@@ -3,20 +3,19 @@ package parts
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"testing"
 )
 
 func TestPartsOf(t *testing.T) {
-	slow := regexp.MustCompile("^Test(Slow.*)$")
-	names := []string{"TestSlow", "TestSlowToo"}
+	slow := []string{"Slowest", "Slow.*"}
+	names := []string{"TestSlow", "TestSlowest", "TestSlowToo"}
 	quick := make([][]string, processes)
 	for i := range processes + 1 { // one more than there are processes
 		name := fmt.Sprint("Test", i)
 		names = append(names, name)
 		quick[i%processes] = append(quick[i%processes], name)
 	}
-	own := [][]string{{"TestSlow"}, {"TestSlowToo"}}
+	own := [][]string{{"TestSlowest"}, {"TestSlow"}, {"TestSlowToo"}}
 	if got, want := partsOf(names, slow, false), append(own, quick...); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -357,9 +357,9 @@ func (endless) Fetch(_ context.Context, r Request) (*Response, error) {
 
 func TestEndless(t *testing.T) {
 	if testing.Short() {
-		t.Skip("finds 20,000 pages")
+		t.Skip("finds 10,000 pages")
 	}
-	const maxPaths = 20_000
+	const maxPaths = 10_000
 	c := New(Options{Fetcher: endless{}, Limiter: NewLimiter(1e9, 1)})
 	run := c.Start(new(list), with(func(p *Policy) { p.Links, p.MaxPaths = true, maxPaths }))
 	gen := empty(t)

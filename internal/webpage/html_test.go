@@ -131,7 +131,7 @@ func isLeftOut(pages int) bool {
 	case isLong:
 		return false
 	}
-	return pages > 50_000
+	return pages > 20_000
 }
 
 func TestShapes(t *testing.T) {

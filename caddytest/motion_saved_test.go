@@ -1,8 +1,9 @@
-package motion
+package caddytest
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -17,8 +18,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// engine is a search engine that takes notices by IndexNow.
-type engine struct {
+// noticeEngine is a search engine that takes notices by IndexNow.
+type noticeEngine struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
@@ -26,8 +27,8 @@ type engine struct {
 	paths    []string
 }
 
-func newEngine(t *testing.T, origin string) *engine {
-	e := new(engine)
+func newNoticeEngine(t *testing.T, origin string) *noticeEngine {
+	e := new(noticeEngine)
 	e.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var notice struct{ URLList []string }
 		err := json.NewDecoder(r.Body).Decode(&notice)
@@ -48,7 +49,7 @@ func newEngine(t *testing.T, origin string) *engine {
 	return e
 }
 
-func (e *engine) has(path string) bool {
+func (e *noticeEngine) has(path string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Contains(e.paths, path)
@@ -62,8 +63,8 @@ func TestSaved(t *testing.T) {
 		host   = "www.sitemap-test.org"
 		origin = "https://" + host
 	)
-	e := newEngine(t, origin)
-	s := prepare(t, `http://:{port} {
+	e := newNoticeEngine(t, origin)
+	s := prepareRestartable(t, `http://:{port} {
 		root * {dir}/site
 		sitemap {
 			base_url `+origin+`
@@ -99,7 +100,7 @@ func TestSaved(t *testing.T) {
 		}
 	}
 	s.start()
-	s.Eventually(func() bool { return equal(served(), want) }, func() string {
+	s.Eventually(func() bool { return maps.Equal(served(), want) }, func() string {
 		return fmt.Sprintf("at first, got %v, want %v\n%s", served(), want, s.SitemapLog())
 	})
 
@@ -134,14 +135,14 @@ func TestSaved(t *testing.T) {
 	}, func() string { return "a page that was removed is listed\n" + s.SitemapLog() })
 	t.Logf("a removed page is not listed any more after %s", time.Since(begun))
 
-	s.within(patience, func() bool { return served()[edited] == date }, func() string {
+	s.within(datePatience, func() bool { return served()[edited] == date }, func() string {
 		return fmt.Sprintf("an edit has the date %q, want %s\n%s", served()[edited], date, s.SitemapLog())
 	})
 	if took := time.Since(begun); took < quiet/4-2*time.Second {
 		t.Errorf("an edit is dated after %s without a change", took)
 	}
 	t.Logf("an edit is dated after %s", time.Since(info.ModTime()))
-	s.within(patience, func() bool { return e.has(edited) }, func() string {
+	s.within(datePatience, func() bool { return e.has(edited) }, func() string {
 		return "an edit is not announced\n" + s.SitemapLog()
 	})
 	t.Logf("an edit is announced after %s", time.Since(info.ModTime()))

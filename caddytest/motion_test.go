@@ -1,10 +1,10 @@
-// Package motion changes files while real Caddy serves them: saves, deployments, releases, kills. Dates wait for the end of
-// what goes on, as they do for users.
-package motion
+// These tests change files while Caddy serves them: saves, deployments, releases, kills. Dates wait for the end of what goes on,
+// as they do for users.
+
+package caddytest
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,46 +15,29 @@ import (
 	"testing"
 	"time"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/sitemaps"
-	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
-
-// commandVar, in the environment, makes of the test's program Caddy's.
-const commandVar = "CADDYTEST_COMMAND"
 
 // quiet is for how long nothing changes until a deployment is over; edits are over after a quarter of it. Users wait over seven
 // times as long.
 const quiet = 16 * time.Second
 
-func TestMain(m *testing.M) {
-	indexing.Quiet = int64(quiet / time.Second) // in each Caddy, too, which is this program
-	if os.Getenv(commandVar) != "" {
-		caddycmd.Main()
-		return
-	}
-	// The tests wait nearly all of the time, each for a Caddy of its own: they run side by side.
-	_ = flag.Set("test.parallel", "8")
-	harness.MainOfMotion(m, ".")
-}
+// datePatience is how long a test waits for a date: several times as long as it takes until a deployment is over.
+const datePatience = 5 * time.Minute
 
-// patience is how long a test waits for a date: several times as long as it takes until a deployment is over.
-const patience = 5 * time.Minute
-
-// server is a Caddy in a process of its own.
-type server struct {
+// restartable is a Caddy in a process of its own.
+type restartable struct {
 	*harness.Server
 	caddyfile string
 	child     *harness.Child
 }
 
-// prepare makes a folder for a server that is not started yet.
-func prepare(t *testing.T, caddyfile string) *server {
+// prepareRestartable makes a folder for a server that is not started yet.
+func prepareRestartable(t *testing.T, caddyfile string) *restartable {
 	t.Helper()
 	t.Parallel()
-	s := &server{
+	s := &restartable{
 		Server:    harness.PrepareChildren(t, nil),
 		caddyfile: "{\n sitemap {\n state {dir}/state\n }\n}\n" + caddyfile,
 	}
@@ -63,15 +46,15 @@ func prepare(t *testing.T, caddyfile string) *server {
 }
 
 // start starts Caddy, and waits for its first response.
-func (s *server) start() {
+func (s *restartable) start() {
 	s.T.Helper()
 	// Processes that make their certificate authorities in one folder at the same time find halves of each other's.
-	s.child = s.Child(s.caddyfile, "XDG_DATA_HOME="+filepath.Join(s.Dir, "data"))
+	s.child = s.Child(s.caddyfile, "XDG_DATA_HOME="+filepath.Join(s.Dir, "data"), harness.Quiet(quiet))
 	s.First(s.child)
 }
 
 // within waits for a condition that may take longer than those of the harness.
-func (s *server) within(most time.Duration, condition func() bool, failure func() string) {
+func (s *restartable) within(most time.Duration, condition func() bool, failure func() string) {
 	s.T.Helper()
 	deadline := time.Now().Add(most)
 	for !condition() {
@@ -83,14 +66,14 @@ func (s *server) within(most time.Duration, condition func() bool, failure func(
 }
 
 // until waits until a time has come: for what must not happen before.
-func (s *server) until(at time.Time) {
+func (s *restartable) until(at time.Time) {
 	s.T.Helper()
 	s.within(time.Hour, func() bool { return time.Now().After(at) }, func() string { return "time stands still" })
 }
 
 // served returns the dates that the sitemap of a host gives, by path; "": it lists a page without a date. Its URLs begin with
 // an origin.
-func (s *server) served(host, origin string) (map[string]string, error) {
+func (s *restartable) served(host, origin string) (map[string]string, error) {
 	r, err := s.Try(http.MethodGet, harness.Local+"/sitemap.xml", "Host: "+s.Expand(host))
 	if err != nil {
 		return nil, err
@@ -135,7 +118,7 @@ func sampled(t *testing.T, sample func()) (stop func()) {
 }
 
 // explain returns what `caddy sitemap explain` prints.
-func (s *server) explain(url string) string {
+func (s *restartable) explain(url string) string {
 	s.T.Helper()
 	cmd := exec.Command(os.Args[0], "sitemap", "explain", s.Expand(url), "--address", "127.0.0.1:"+s.Admin)
 	cmd.Dir = s.T.TempDir()

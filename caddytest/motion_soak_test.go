@@ -1,4 +1,4 @@
-package motion
+package caddytest
 
 import (
 	"bytes"
@@ -45,8 +45,8 @@ func soakCaddyfile() string {
 
 // soak changes a site at random while Caddy serves it.
 type soak struct {
-	*server
-	*disk
+	*restartable
+	*diskSite
 	rand  *rand.Rand
 	until time.Time
 }
@@ -58,8 +58,8 @@ func TestSoak(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	s := &soak{server: prepare(t, soakCaddyfile()), rand: rand.New(rand.NewPCG(seed, 0))}
-	s.disk = newDisk(t, s.Dir, s.rand, 15, 20)
+	s := &soak{restartable: prepareRestartable(t, soakCaddyfile()), rand: rand.New(rand.NewPCG(seed, 0))}
+	s.diskSite = newDiskSite(t, s.Dir, s.rand, 15, 20)
 	s.start()
 	s.Eventually(func() bool { return s.isComplete(true) }, s.SitemapLog)
 	s.oracle.isUp(time.Now())
@@ -80,8 +80,8 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	changed := time.Now()
-	s.server.until(changed.Add(soakQuiet() + quiet/8))
-	s.within(patience, func() bool { return s.isComplete(false) }, func() string {
+	s.restartable.until(changed.Add(soakQuiet() + quiet/8))
+	s.within(datePatience, func() bool { return s.isComplete(false) }, func() string {
 		dates, err := s.dates()
 		return fmt.Sprintf("seed %d: at the end, got %q (%v), want %q\n%s", seed, pathsOf(dates), err, s.oracle.existing(), s.SitemapLog())
 	})
@@ -120,7 +120,7 @@ func (s *soak) wantDated(what string, changes []correction) {
 	s.T.Helper()
 	var counted, dated int
 	var missing []string
-	s.within(patience, func() bool {
+	s.within(datePatience, func() bool {
 		counted, dated, missing = s.datedOf(changes)
 		return 20*dated >= 18*counted
 	}, func() string {
@@ -204,7 +204,7 @@ func (s *soak) rest() {
 	if ends.After(s.until) {
 		ends = s.until
 	}
-	s.server.until(ends)
+	s.restartable.until(ends)
 }
 
 func (s *soak) pause(most time.Duration) {

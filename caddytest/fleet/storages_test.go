@@ -1,6 +1,6 @@
 //go:build unix
 
-package storages
+package fleet
 
 import (
 	"context"
@@ -17,48 +17,44 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"github.com/caddyserver/certmagic"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+	"github.com/seed3295b519/caddy-sitemap/caddytest/storages"
 )
 
-// open makes the storage that an option of a Caddyfile names, as a process of its own does.
-func open(t *testing.T, text string) certmagic.Storage {
+// openStorage makes the storage that an option of a Caddyfile names, as a process of its own does.
+func openStorage(t *testing.T, text string) certmagic.Storage {
 	t.Helper()
 	d := caddyfile.NewTestDispenser(text)
 	d.Next()
 	module, err := caddyfile.UnmarshalModule(d, "caddy.storage."+d.Val())
-	must(t, err)
+	harness.Must(t, err)
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	t.Cleanup(cancel)
 	if p, ok := module.(caddy.Provisioner); ok {
-		must(t, p.Provision(ctx))
+		harness.Must(t, p.Provision(ctx))
 		t.Cleanup(func() { _ = module.(caddy.CleanerUpper).Cleanup() })
 	}
 	s, err := module.(caddy.StorageConverter).CertMagicStorage()
-	must(t, err)
+	harness.Must(t, err)
 	return s
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestRedis(t *testing.T) {
-	server, ctx := StartServer(t), t.Context()
-	a, b := open(t, "redis_test "+server.Socket), open(t, "redis_test "+server.Socket)
+	server, ctx := storages.StartServer(t), t.Context()
+	a, b := openStorage(t, "redis_test "+server.Socket), openStorage(t, "redis_test "+server.Socket)
 	if _, err := a.Load(ctx, "x/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("loading nothing: got %v", err)
 	}
 	for key, value := range map[string]string{"x/y/1": "", "x/y/2": "\x00\xff\r\n", "x/3": strings.Repeat("3", 1<<20)} {
-		must(t, a.Store(ctx, key, []byte(value)))
+		harness.Must(t, a.Store(ctx, key, []byte(value)))
 		got, err := b.Load(ctx, key)
 		if info, _ := b.Stat(ctx, key); err != nil || string(got) != value || info.Size != int64(len(value)) || !b.Exists(ctx, key) {
 			t.Errorf("%s: got %.20q, %v, %+v", key, got, err, info)
 		}
 	}
-	must(t, a.Delete(ctx, "x/y/1"))
-	must(t, a.Delete(ctx, "x/y/1"))
+	harness.Must(t, a.Delete(ctx, "x/y/1"))
+	harness.Must(t, a.Delete(ctx, "x/y/1"))
 	for folder, want := range map[string][]string{"x": {"x/3", "x/y"}, "x/y": {"x/y/2"}, "y": nil} {
 		if got, err := b.List(ctx, folder, false); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", folder, got, err, want)
@@ -76,55 +72,55 @@ func TestRedis(t *testing.T) {
 	renew := func(s certmagic.Storage, lease time.Duration) error {
 		return s.(certmagic.LockLeaseRenewer).RenewLockLease(ctx, "lock", lease)
 	}
-	must(t, a.Lock(ctx, "lock"))
-	must(t, renew(a, time.Minute))
+	harness.Must(t, a.Lock(ctx, "lock"))
+	harness.Must(t, renew(a, time.Minute))
 	if err := lock(time.Second); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("two have the lock: %v", err)
 	}
-	must(t, renew(a, 100*time.Millisecond))
-	must(t, lock(time.Minute))
-	must(t, renew(b, time.Minute))
+	harness.Must(t, renew(a, 100*time.Millisecond))
+	harness.Must(t, lock(time.Minute))
+	harness.Must(t, renew(b, time.Minute))
 	if err := renew(a, time.Minute); err == nil {
 		t.Error("a lost lock was renewed")
 	}
-	must(t, a.Unlock(ctx, "lock"))
-	must(t, renew(b, time.Minute))
-	must(t, b.Unlock(ctx, "lock"))
-	must(t, lock(time.Minute))
+	harness.Must(t, a.Unlock(ctx, "lock"))
+	harness.Must(t, renew(b, time.Minute))
+	harness.Must(t, b.Unlock(ctx, "lock"))
+	harness.Must(t, lock(time.Minute))
 }
 
-func TestFaults(t *testing.T) {
+func TestFaultyStorage(t *testing.T) {
 	control := filepath.Join(t.TempDir(), "control")
 	ctx, text := t.Context(), "faulty "+control+" file_system "+t.TempDir()
-	a, b := open(t, text), open(t, text)
+	a, b := openStorage(t, text), openStorage(t, text)
 	load := func() string {
 		value, err := b.Load(ctx, "x/current")
 		return fmt.Sprintf("%s %v", value, err)
 	}
-	must(t, a.Store(ctx, "x/current", []byte("1")))
+	harness.Must(t, a.Store(ctx, "x/current", []byte("1")))
 	if got := load(); got != "1 <nil>" {
 		t.Errorf("got %q", got)
 	}
-	must(t, SetFaults(control, Fault{Op: "store", Key: "current", Lost: 1}, Fault{Op: "load", Stale: true}, Fault{Op: "store", Max: 3}, Fault{Op: "lock", Free: true}, Fault{Op: "delete", Fail: 1}))
+	harness.Must(t, storages.SetFaults(control, storages.Fault{Op: "store", Key: "current", Lost: 1}, storages.Fault{Op: "load", Stale: true}, storages.Fault{Op: "store", Max: 3}, storages.Fault{Op: "lock", Free: true}, storages.Fault{Op: "delete", Fail: 1}))
 	for what, got := range map[string]error{
 		"a store whose response is lost": a.Store(ctx, "x/current", []byte("2")),
 		"a store of four bytes":          a.Store(ctx, "x/four", []byte("4444")),
 		"a delete":                       a.Delete(ctx, "x/current"),
 	} {
-		if !errors.Is(got, ErrFault) {
+		if !errors.Is(got, storages.ErrFault) {
 			t.Errorf("%s: got %v", what, got)
 		}
 	}
-	must(t, a.Store(ctx, "x/three", []byte("333")))
-	must(t, a.Lock(ctx, "lock"))
-	must(t, b.Lock(ctx, "lock"))
-	must(t, SetFaults(control, Fault{Op: "load", Stale: true}))
-	must(t, a.Lock(ctx, "lock"))
-	must(t, a.Unlock(ctx, "lock"))
+	harness.Must(t, a.Store(ctx, "x/three", []byte("333")))
+	harness.Must(t, a.Lock(ctx, "lock"))
+	harness.Must(t, b.Lock(ctx, "lock"))
+	harness.Must(t, storages.SetFaults(control, storages.Fault{Op: "load", Stale: true}))
+	harness.Must(t, a.Lock(ctx, "lock"))
+	harness.Must(t, a.Unlock(ctx, "lock"))
 	if got := load(); got != "1 <nil>" {
 		t.Errorf("a stale load: got %q", got)
 	}
-	must(t, SetFaults(control, Fault{Op: "load", Hang: true}))
+	harness.Must(t, storages.SetFaults(control, storages.Fault{Op: "load", Hang: true}))
 	loaded := make(chan string)
 	go func() { loaded <- load() }()
 	select {
@@ -132,11 +128,11 @@ func TestFaults(t *testing.T) {
 		t.Errorf("a load that hangs: got %q", got)
 	case <-time.After(100 * time.Millisecond):
 	}
-	must(t, SetFaults(control))
+	harness.Must(t, storages.SetFaults(control))
 	if got := <-loaded; got != "2 <nil>" {
 		t.Errorf("after it hung: got %q", got)
 	}
-	calls, err := Calls(control)
+	calls, err := storages.Calls(control)
 	if err != nil || len(calls) != 12 || calls[1].Op != "load" || calls[1].Size != 1 || calls[11].Size != 1 {
 		t.Errorf("got calls %+v, %v", calls, err)
 	}

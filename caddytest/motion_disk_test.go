@@ -1,4 +1,4 @@
-package motion
+package caddytest
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// disk is a site on disk: a folder of releases, and a link to the one that is served. What it does, it tells the oracle.
-type disk struct {
+// diskSite is a site on disk: a folder of releases, and a link to the one that is served. What it does, it tells the oracle.
+type diskSite struct {
 	t        *testing.T
 	dir      string
 	rand     *rand.Rand
@@ -47,9 +47,9 @@ func (f *file) path() string { return "/" + f.name }
 func (f *file) folder() string { return strings.Split(f.name, "/")[0] }
 
 // newDisk makes a site of pages in folders, which were written on days long ago.
-func newDisk(t *testing.T, dir string, r *rand.Rand, folders, pages int) *disk {
+func newDiskSite(t *testing.T, dir string, r *rand.Rand, folders, pages int) *diskSite {
 	t.Helper()
-	d := &disk{t: t, dir: dir, rand: r, oracle: newOracle(), template: firstTemplate}
+	d := &diskSite{t: t, dir: dir, rand: r, oracle: newOracle(), template: firstTemplate}
 	harness.Must(t, os.MkdirAll(filepath.Join(dir, "releases", "0"), 0o755))
 	harness.Symlink(t, filepath.Join("releases", "0"), filepath.Join(dir, "current"))
 	for i := range folders * pages {
@@ -66,24 +66,24 @@ func newDisk(t *testing.T, dir string, r *rand.Rand, folders, pages int) *disk {
 }
 
 // on is where a file is on disk.
-func (d *disk) on(name string) string {
+func (d *diskSite) on(name string) string {
 	return filepath.Join(d.dir, "current", filepath.FromSlash(name))
 }
 
-func (d *disk) html(f *file) []byte { return []byte(d.template.html(f.text)) }
+func (d *diskSite) html(f *file) []byte { return []byte(d.template.html(f.text)) }
 
-func (d *disk) newName() string {
+func (d *diskSite) newName() string {
 	d.names++
 	return fmt.Sprintf("%s-%d.html", words[d.rand.IntN(len(words))], d.names)
 }
 
-func (d *disk) newFolder() string {
+func (d *diskSite) newFolder() string {
 	d.names++
 	return fmt.Sprintf("%s-%d", words[d.rand.IntN(len(words))], d.names)
 }
 
 // folders returns the folders of the site, in order.
-func (d *disk) folders() []string {
+func (d *diskSite) folders() []string {
 	var folders []string
 	for _, f := range d.files {
 		folders = append(folders, f.folder())
@@ -95,7 +95,7 @@ func (d *disk) folders() []string {
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 // save writes a file in one of the ways of editors: in place, or beside it first. It returns the time of the file.
-func (d *disk) save(f *file) time.Time {
+func (d *diskSite) save(f *file) time.Time {
 	d.t.Helper()
 	name := d.on(f.name)
 	harness.Must(d.t, os.MkdirAll(filepath.Dir(name), 0o755))
@@ -110,7 +110,7 @@ func (d *disk) save(f *file) time.Time {
 	return info.ModTime()
 }
 
-func (d *disk) create() {
+func (d *diskSite) create() {
 	d.t.Helper()
 	name := pick(d.rand, d.folders()) + "/" + d.newName()
 	f := &file{name: name, text: newText(d.rand, name)}
@@ -120,7 +120,7 @@ func (d *disk) create() {
 	d.oracle.appears(f.path(), "is written", at, f.moments)
 }
 
-func (d *disk) edit() {
+func (d *diskSite) edit() {
 	d.t.Helper()
 	f := pick(d.rand, d.files)
 	f.text = f.text.corrected(d.rand)
@@ -131,7 +131,7 @@ func (d *disk) edit() {
 	d.edits = append(d.edits, correction{f, f.path(), at})
 }
 
-func (d *disk) remove() {
+func (d *diskSite) remove() {
 	d.t.Helper()
 	i := d.rand.IntN(len(d.files))
 	f := d.files[i]
@@ -140,19 +140,19 @@ func (d *disk) remove() {
 	d.oracle.disappears(f.path(), "is removed", time.Now())
 }
 
-func (d *disk) rename() {
+func (d *diskSite) rename() {
 	d.t.Helper()
 	d.move(pick(d.rand, d.files), pick(d.rand, d.folders())+"/"+d.newName())
 }
 
-func (d *disk) move(f *file, to string) {
+func (d *diskSite) move(f *file, to string) {
 	d.t.Helper()
 	harness.Must(d.t, os.Rename(d.on(f.name), d.on(to)))
 	d.isMoved(f, to)
 }
 
 // isMoved notes that a file has another name.
-func (d *disk) isMoved(f *file, to string) {
+func (d *diskSite) isMoved(f *file, to string) {
 	now := time.Now()
 	d.oracle.disappears(f.path(), "is moved to "+to, now)
 	from := f.name
@@ -161,7 +161,7 @@ func (d *disk) isMoved(f *file, to string) {
 }
 
 // in returns the files of a folder.
-func (d *disk) in(folder string) []*file {
+func (d *diskSite) in(folder string) []*file {
 	var files []*file
 	for _, f := range d.files {
 		if f.folder() == folder {
@@ -171,7 +171,7 @@ func (d *disk) in(folder string) []*file {
 	return files
 }
 
-func (d *disk) moveFolder() {
+func (d *diskSite) moveFolder() {
 	d.t.Helper()
 	from := pick(d.rand, d.folders())
 	to := d.newFolder()
@@ -183,7 +183,7 @@ func (d *disk) moveFolder() {
 
 // swapFolders has two folders change their names. The pages of the one, whose names are given to some of the other, show at the
 // URLs of these: there, the text has changed at that time.
-func (d *disk) swapFolders() {
+func (d *diskSite) swapFolders() {
 	d.t.Helper()
 	folders := d.folders()
 	if len(folders) < 2 {
@@ -216,7 +216,7 @@ func (d *disk) swapFolders() {
 }
 
 // haveCommonNames renames a file of a folder, so that two folders have a name in common.
-func (d *disk) haveCommonNames(a, b string) {
+func (d *diskSite) haveCommonNames(a, b string) {
 	d.t.Helper()
 	first := pick(d.rand, d.in(a))
 	second := pick(d.rand, d.in(b))
@@ -228,7 +228,7 @@ func (d *disk) haveCommonNames(a, b string) {
 }
 
 // copyFolder is `cp -a`, which keeps the times of files.
-func (d *disk) copyFolder() {
+func (d *diskSite) copyFolder() {
 	d.t.Helper()
 	from := pick(d.rand, d.folders())
 	to := d.newFolder()
@@ -247,7 +247,7 @@ func (d *disk) copyFolder() {
 }
 
 // removeFolder removes a folder with its pages, if the site has grown too large.
-func (d *disk) removeFolder() {
+func (d *diskSite) removeFolder() {
 	d.t.Helper()
 	folder := pick(d.rand, d.folders())
 	if len(d.folders()) < 12 || len(d.in(folder)) > len(d.files)/8 {
@@ -261,7 +261,7 @@ func (d *disk) removeFolder() {
 }
 
 // touch gives a file another time, or writes it again as it is.
-func (d *disk) touch() {
+func (d *diskSite) touch() {
 	d.t.Helper()
 	f := pick(d.rand, d.files)
 	now := time.Now()
@@ -277,7 +277,7 @@ func (d *disk) touch() {
 }
 
 // writeLog writes to a log in the root.
-func (d *disk) writeLog() {
+func (d *diskSite) writeLog() {
 	d.t.Helper()
 	log, err := os.OpenFile(d.on("error.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	harness.Must(d.t, err)
@@ -287,7 +287,7 @@ func (d *disk) writeLog() {
 }
 
 // correctSome corrects some pages, as a part of a deployment that writes all files. It returns them.
-func (d *disk) correctSome() map[*file]bool {
+func (d *diskSite) correctSome() map[*file]bool {
 	some := make(map[*file]bool)
 	for range 3 {
 		f := pick(d.rand, d.files)
@@ -300,7 +300,7 @@ func (d *disk) correctSome() map[*file]bool {
 }
 
 // isCorrected notes that a deployment has corrected a page.
-func (d *disk) isCorrected(f *file, at time.Time) {
+func (d *diskSite) isCorrected(f *file, at time.Time) {
 	m := moment{at: at, isRelease: true}
 	f.moments = append(f.moments, m)
 	d.oracle.changes(f.path(), "is corrected", m)
@@ -308,7 +308,7 @@ func (d *disk) isCorrected(f *file, at time.Time) {
 }
 
 // release writes the site into a new folder, with another template and some corrections, and serves that instead.
-func (d *disk) release() {
+func (d *diskSite) release() {
 	d.t.Helper()
 	d.template = d.template.next()
 	corrected := d.correctSome()
@@ -332,7 +332,7 @@ func (d *disk) release() {
 
 // redeploy writes all files anew in their places, with another template and some corrections, in some time. What is called between
 // them may change the site.
-func (d *disk) redeploy(lasts time.Duration, between func(done, of int)) {
+func (d *diskSite) redeploy(lasts time.Duration, between func(done, of int)) {
 	d.t.Helper()
 	d.template = d.template.next()
 	corrected := d.correctSome()

@@ -1,4 +1,4 @@
-package motion
+package caddytest
 
 import (
 	"fmt"
@@ -15,11 +15,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func equal(got, want map[string]string) bool { return maps.Equal(got, want) }
-
 // deployed is a site of which all files are written anew, one by one.
 type deployed struct {
-	*server
+	*restartable
 	host, folder string
 	rand         *rand.Rand
 	template     template
@@ -50,17 +48,17 @@ func sites(hosts ...string) string {
 func pageName(i int) string { return fmt.Sprintf("/page-%02d.html", i) }
 
 // newDeployed makes the files of a site. Some of its pages declare dates.
-func newDeployed(s *server, folder string, declares func(i int) string) *deployed {
+func newDeployed(s *restartable, folder string, declares func(i int) string) *deployed {
 	s.T.Helper()
 	d := &deployed{
-		server:   s,
-		host:     folder + ".localhost:{port}",
-		folder:   folder,
-		rand:     rand.New(rand.NewPCG(3, 4)),
-		template: firstTemplate,
-		before:   make(map[string]string),
-		also:     make(map[string][]string),
-		now:      make(map[string]bool),
+		restartable: s,
+		host:        folder + ".localhost:{port}",
+		folder:      folder,
+		rand:        rand.New(rand.NewPCG(3, 4)),
+		template:    firstTemplate,
+		before:      make(map[string]string),
+		also:        make(map[string][]string),
+		now:         make(map[string]bool),
 	}
 	for i := range deployedPages {
 		x := newText(d.rand, pageName(i))
@@ -86,7 +84,7 @@ func (d *deployed) dates() map[string]string {
 func (d *deployed) begin() (stop func()) {
 	d.T.Helper()
 	d.start()
-	d.Eventually(func() bool { return equal(d.dates(), d.before) }, func() string {
+	d.Eventually(func() bool { return maps.Equal(d.dates(), d.before) }, func() string {
 		return fmt.Sprintf("%s, at first: got %v, want %v\n%s", d.folder, d.dates(), d.before, d.SitemapLog())
 	})
 	return sampled(d.T, func() { d.judge(d.dates()) })
@@ -125,7 +123,7 @@ func (d *deployed) deploy(lasts time.Duration, before func(i int)) {
 // wantDated waits until a page has one of the dates that are true once the deployment is over.
 func (d *deployed) wantDated(path string, want ...string) {
 	d.T.Helper()
-	d.within(patience, func() bool { return slices.Contains(want, d.dates()[path]) }, func() string {
+	d.within(datePatience, func() bool { return slices.Contains(want, d.dates()[path]) }, func() string {
 		return fmt.Sprintf("%s%s has the date %q, want one of %q\n%s", d.folder, path, d.dates()[path], want, d.SitemapLog())
 	})
 }
@@ -161,7 +159,7 @@ func TestSlowDeployment(t *testing.T) {
 		removed   = 50
 	)
 	corrected := []int{5, declaring, 45}
-	s := prepare(t, sites("plain"))
+	s := prepareRestartable(t, sites("plain"))
 	d := newDeployed(s, "plain", func(i int) string {
 		if i == restamped {
 			return oldStamp
@@ -221,7 +219,7 @@ func TestSlowDeployment(t *testing.T) {
 // that of the build before.
 func TestStampedDeployment(t *testing.T) {
 	const corrected = 15
-	s := prepare(t, sites("stamped"))
+	s := prepareRestartable(t, sites("stamped"))
 	d := newDeployed(s, "stamped", func(i int) string { return fmt.Sprintf("2025-02-03T04:05:%02dZ", i) })
 	begun := time.Now()
 	d.also[pageName(corrected)] = days(begun)
@@ -242,7 +240,7 @@ func TestStampedDeployment(t *testing.T) {
 // TestKilledAmidDeployment: a Caddy that starts anew amid a deployment knows that one is under way, and what has changed before.
 func TestKilledAmidDeployment(t *testing.T) {
 	const early, late = 8, 52 // pages that are corrected
-	s := prepare(t, sites("killed"))
+	s := prepareRestartable(t, sites("killed"))
 	d := newDeployed(s, "killed", func(int) string { return "" })
 	begun := time.Now()
 	for _, i := range []int{early, late} {

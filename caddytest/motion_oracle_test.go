@@ -1,4 +1,4 @@
-package motion
+package caddytest
 
 import (
 	"fmt"
@@ -24,15 +24,15 @@ type moment struct {
 // oracle knows of each page whether it exists, and when it truly changed. Its methods may be called side by side.
 type oracle struct {
 	mu       sync.Mutex
-	pages    map[string]*known // by path
-	upSince  time.Time         // when Caddy has first responded, since it was started; zero: it is down
-	sampled  time.Time         // when the sitemap was last read
-	longest  time.Duration     // difference between what is listed and what exists
+	pages    map[string]*knownPage // by path
+	upSince  time.Time             // when Caddy has first responded, since it was started; zero: it is down
+	sampled  time.Time             // when the sitemap was last read
+	longest  time.Duration         // difference between what is listed and what exists
 	problems []problem
 }
 
-// known is what is known of a URL.
-type known struct {
+// knownPage is what is known of a URL.
+type knownPage struct {
 	exists  bool
 	since   time.Time // when it came to be there last
 	differs time.Time // since when it is listed and does not exist, or the other way round; zero: neither
@@ -58,13 +58,13 @@ type problem struct {
 	text string
 }
 
-func newOracle() *oracle { return &oracle{pages: make(map[string]*known)} }
+func newOracle() *oracle { return &oracle{pages: make(map[string]*knownPage)} }
 
 // page returns what is known of a URL.
-func (o *oracle) page(path string) *known {
+func (o *oracle) page(path string) *knownPage {
 	k := o.pages[path]
 	if k == nil {
-		k = new(known)
+		k = new(knownPage)
 		o.pages[path] = k
 	}
 	return k
@@ -118,7 +118,7 @@ func (o *oracle) everywhere(how string, at time.Time) {
 	}
 }
 
-func (k *known) note(at time.Time, how string) {
+func (k *knownPage) note(at time.Time, how string) {
 	k.history = append(k.history, at.UTC().Format("15:04:05.000 ")+how)
 }
 
@@ -145,7 +145,7 @@ func (o *oracle) existing() []string {
 }
 
 // accepts reports whether a date is a true one.
-func (k *known) accepts(lastmod string) bool {
+func (k *knownPage) accepts(lastmod string) bool {
 	isDay := len(lastmod) == len(time.DateOnly)
 	return lastmod == "" || slices.ContainsFunc(k.moments, func(m moment) bool {
 		if !isDay {
@@ -187,7 +187,7 @@ func (o *oracle) judge(at time.Time, dates map[string]string, failed error) {
 }
 
 // compare notes for how long a page has been listed that does not exist, or the other way round.
-func (o *oracle) compare(path string, k *known, isListed bool, at time.Time) {
+func (o *oracle) compare(path string, k *knownPage, isListed bool, at time.Time) {
 	if isListed == k.exists {
 		k.differs = time.Time{}
 		return
