@@ -159,15 +159,21 @@ func TestReplan(t *testing.T) {
 // TestToldBeforeReload: a change that was told, and not refreshed for before the configuration is another one, is not lost.
 func TestToldBeforeReload(t *testing.T) {
 	s := watchedSite(t)
-	out := report.Refresh{Outcome: outcome.Outcome{Result: outcome.Unchanged}, Cost: time.Second}
+	out := report.Refresh{Outcome: outcome.Outcome{Result: outcome.Unchanged}, Cost: time.Millisecond}
 	s.conclude(&out, s.app.now())
 	root := s.watchers[0].Status().Root
 	if err := os.WriteFile(filepath.Join(root, "b.html"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !s.watchers[0].Wait(t.Context()) {
-		t.Fatal("the change is not told")
-	}
+	// The site is due as soon as the change is told.
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		s.watchFiles(s.watchers[0])
+	}()
+	s.schedule.Wait(t.Context(), s.app.now, false)
+	s.cancel()
+	<-watching
 	clear(s.app.sites)
 	next := newSite(s.app, s.identity)
 	defer next.drop()

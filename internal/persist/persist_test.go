@@ -241,6 +241,17 @@ func TestFailedSave(t *testing.T) {
 	}
 }
 
+// TestTurn: a call that was canceled while another one had the file is an error, and does nothing.
+func TestTurn(t *testing.T) {
+	f := NewFile(store.NewMemory(), "a.json")
+	f.turn.Take(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Delete(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestDelete: what is saved after a Delete is stored, though it is the same as before.
 func TestDelete(t *testing.T) {
 	storage := store.NewMemory()

@@ -18,8 +18,18 @@ func send(w *Recorder, body string, readFrom bool) error {
 	if !readFrom {
 		to = struct{ io.Writer }{w}
 	}
-	_, err := io.Copy(to, struct{ io.Reader }{strings.NewReader(body)})
+	n, err := io.Copy(to, struct{ io.Reader }{strings.NewReader(body)})
+	if err == nil && n != int64(len(body)) {
+		return fmt.Errorf("%d of %d bytes are sent", n, len(body))
+	}
 	return err
+}
+
+// TestReadFrom: all that is read counts as sent.
+func TestReadFrom(t *testing.T) {
+	if err := send(New(Options{Limit: 100}), "<p>", true); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestHeader: the header is as it was sent, with the type that net/http finds out.

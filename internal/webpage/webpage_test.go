@@ -211,6 +211,10 @@ func (l *listing) checkWays(t testing.TB, name string, root *html.Node) {
 	if attribute(crumbs[0], "href") != home || text(crumbs[0]) != "Home" {
 		t.Errorf("%s: the first link is %v", name, crumbs[0].Attr)
 	}
+	isFirst := name == ".html"
+	if isFirst != (len(crumbs) == 1) {
+		t.Errorf("%s has %d links to what is above it", name, len(crumbs))
+	}
 	for _, a := range crumbs[1:] {
 		if l.seen[strings.TrimPrefix(attribute(a, "href"), options.Sitemap)] == nil {
 			t.Errorf("%s leads to %v", name, a.Attr)
