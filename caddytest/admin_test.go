@@ -270,7 +270,7 @@ func TestExplain(t *testing.T) {
 	})
 	s.refresh()
 	for _, path := range []string{"/seen", "/seen-twice"} {
-		s.Get(harness.Local+path, "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0")
+		s.Get(harness.Local+path, browser)
 	}
 	chain := []string{`"leads":"redirect","to":"{l}/hop3"}`, `"leads":"redirect","to":"{l}/page.html"}`, `{"url":"{l}/page.html","status":200,"content_type":"text/html; charset=utf-8","listed":true}`}
 	for path, want := range map[string][]string{
@@ -314,7 +314,7 @@ func TestExplainFetchesNothing(t *testing.T) {
 	s.refresh()
 	const visited = "http://127.0.0.1:{port}/visited.html"
 	s.Write(map[string]string{"b/visited.html": harness.HTML("visited")})
-	s.Get(visited, "Accept: text/html", "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0")
+	s.Get(visited, "Accept: text/html", browser)
 	for at, want := range map[string]string{harness.Local + "/one.html": "not fetched: crawl is off", harness.Local + "/cart.html": `"reason":"no source names it"`, visited: "not fetched: what only visitors know may be private"} {
 		var said string
 		s.Eventually(func() bool {

@@ -58,11 +58,7 @@ func (e *noticeEngine) has(path string) bool {
 // TestSaved: a file that is saved is listed, and one that is removed is not. An edit has the time of its file as its date, once it
 // was quiet for some time, and is announced only then.
 func TestSaved(t *testing.T) {
-	const (
-		pages  = 20
-		host   = "www.sitemap-test.org"
-		origin = "https://" + host
-	)
+	const pages = 20
 	e := newNoticeEngine(t, origin)
 	s := prepareRestartable(t, `http://:{port} {
 		root * {dir}/site

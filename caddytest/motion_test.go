@@ -4,11 +4,8 @@
 package caddytest
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -120,16 +117,11 @@ func sampled(t *testing.T, sample func()) (stop func()) {
 // explain returns what `caddy sitemap explain` prints.
 func (s *restartable) explain(url string) string {
 	s.T.Helper()
-	cmd := exec.Command(os.Args[0], "sitemap", "explain", s.Expand(url), "--address", "127.0.0.1:"+s.Admin)
-	cmd.Dir = s.T.TempDir()
-	cmd.Env = append(os.Environ(), commandVar+"=1")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.Output()
-	if err != nil {
-		s.T.Fatalf("explain %s: %v: %s", s.Expand(url), err, stderr.String())
+	r := run(s.T, s.T.TempDir(), "sitemap", "explain", s.Expand(url), "--address", "127.0.0.1:"+s.Admin)
+	if r.status != 0 {
+		s.T.Fatalf("explain %s: status %d: %s", s.Expand(url), r.status, r.stderr)
 	}
-	return string(stdout)
+	return r.stdout
 }
 
 // failures are what a sampler has found to be wrong, each once.
