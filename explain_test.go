@@ -427,25 +427,34 @@ func TestClosedRobots(t *testing.T) {
 	}
 }
 
-// TestExplainNoLastMod: of a listed page without a date, it is said why; of one with a date, or one that is not listed, nothing is.
-func TestExplainNoLastMod(t *testing.T) {
+// TestExplainLastMod: of a listed page, the date that the document has, to the day or the second as there; or why it has none. Of one
+// that is not listed, neither.
+func TestExplainLastMod(t *testing.T) {
 	b := newBench(t, nil)
-	b.lists("/dated", "/undated", "/noindex")
+	b.lists("/dated", "/day", "/undated", "/noindex")
 	found := b.pages
 	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		const declared = `<!doctype html><meta property="article:modified_time" content="%s">`
 		switch r.URL.Path {
 		case "/dated":
-			_, _ = io.WriteString(w, `<!doctype html><meta property="article:modified_time" content="2025-05-01T10:20:30Z">`)
+			_, _ = fmt.Fprintf(w, declared, "2025-05-01T10:20:30Z")
+		case "/day":
+			_, _ = fmt.Fprintf(w, declared, "2025-05-01")
 		case "/noindex":
 			w.Header().Set("X-Robots-Tag", "noindex")
 		}
 		return found(w, r)
 	}
 	s := b.site("named.example")
-	b.wantPages(s, 2)
+	b.wantPages(s, 3)
 	b.refresh(s)
+	w := httptest.NewRecorder()
+	if err := b.handler.ServeHTTP(w, b.request(http.MethodGet, "http://named.example/sitemap.xml", nil), nil); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string][2]string{
 		"/dated":   {"2025-05-01T10:20:30Z", ""},
+		"/day":     {"2025-05-01", ""},
 		"/undated": {"", "nothing says when it changed"},
 		"/noindex": {"", ""},
 	} {
@@ -455,6 +464,13 @@ func TestExplainNoLastMod(t *testing.T) {
 		}
 		if got := [2]string{x.LastMod, x.NoLastMod}; got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+		entry := "<loc>http://named.example" + path + "</loc>"
+		if x.LastMod != "" {
+			entry += "<lastmod>" + x.LastMod + "</lastmod>"
+		}
+		if isListed := strings.Contains(w.Body.String(), entry+"</url>"); isListed != x.Listed {
+			t.Errorf("%s: the document is %s, want %s (%t)", path, w.Body, entry, x.Listed)
 		}
 	}
 }
