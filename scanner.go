@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
@@ -149,8 +150,9 @@ type refreshing struct {
 	records    *persist.Records
 	probed     *probeResult
 	front      frontPage
-	selectedBy uint64   // digest of what a selection depends on besides the records; 0: nothing is selected
-	source     *Refresh // as sources see it; nil: nothing is gathered
+	vote       fleet.Vote // of what all processes that share the site saw when it began
+	selectedBy uint64     // digest of what a selection depends on besides the records; 0: nothing is selected
+	source     *Refresh   // as sources see it; nil: nothing is gathered
 	candidates *merge.Stream
 	crawling   *crawl.Run // nil: with crawl off
 	refetch    *refetch   // with which it begins; nil: none
@@ -166,6 +168,10 @@ type refreshing struct {
 func (s *site) newRefreshing(records *persist.Records, probed *probeResult, demanded bool) *refreshing {
 	now := s.app.now()
 	before := s.published()
+	vote := fleet.Free
+	if s.state.fleet != nil {
+		vote = s.state.fleet.Judge().Vote
+	}
 	return &refreshing{
 		demanded: demanded,
 		start:    now,
@@ -173,6 +179,7 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 		wasReady: wait.IsDone(s.ready),
 		records:  records,
 		probed:   probed,
+		vote:     vote,
 		before:   before,
 		step:     firstPublication,
 		built:    before.built,

@@ -515,6 +515,18 @@ func (s *site) lookFirst(ctx context.Context, st persist.Standing) {
 	s.look(ctx, s.lookEvery(0), true)
 }
 
+// isOutvotedSince reports whether this process sees something else than most since the refresh began: a deployment that reaches
+// one process after the other has reached this one amid it. What a refresh has found that began regardless is published.
+func (s *site) isOutvotedSince(ctx context.Context, r *refreshing) bool {
+	member := s.state.fleet
+	isFirst := r.before.snapshot == nil || member.IsEmpty()
+	if isFirst || r.demanded || r.vote != fleet.Free {
+		return false
+	}
+	s.look(ctx, s.lookEvery(0), true)
+	return member.Judge().Vote != fleet.Free
+}
+
 // waitsForFleet reports whether nothing is served, as it is not known yet what other processes have committed.
 func (s *site) waitsForFleet() bool {
 	member := s.state.fleet

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,6 +81,37 @@ const (
 	apartWarning   = "nodes see other files, or another front page, than is listed: deploy the same site to all nodes"
 	maxPollOfTests = 15 * time.Second
 )
+
+// TestOutvotedSince: a refresh amid which a release has reached this node publishes nothing, unless it began regardless of what
+// others see, an operator requested it, or nothing else is served.
+func TestOutvotedSince(t *testing.T) {
+	folder := t.TempDir()
+	var nodes []*site
+	for range 3 {
+		_, s := sharing(t, folder, nil)
+		nodes = append(nodes, s)
+	}
+	served := &publication{snapshot: snapshotOf(t, 10, "/")}
+	wants := func(name string, s *site, r refreshing, want bool) {
+		t.Helper()
+		if got := s.isOutvotedSince(t.Context(), &r); got != want {
+			t.Errorf("%s: got %t, want %t", name, got, want)
+		}
+	}
+	lookAround(t, nodes, "released", "old", "old")
+	wants("nothing is committed", nodes[0], refreshing{before: served}, false)
+	nodes[0].run()
+	for _, s := range nodes {
+		if err := s.state.fleet.Poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants("released since", nodes[0], refreshing{before: served}, true)
+	wants("it sees what most see", nodes[1], refreshing{before: served}, false)
+	wants("begun regardless", nodes[0], refreshing{before: served, vote: fleet.Outvoted}, false)
+	wants("demanded", nodes[0], refreshing{before: served, demanded: true}, false)
+	wants("nothing is served", nodes[0], refreshing{before: new(publication)}, false)
+}
 
 // TestUnseenRemovals: pages that are gone for this node only stay listed, until another node sees that, an operator requests a refresh,
 // or ten minutes have passed.
@@ -317,7 +349,17 @@ func TestRollingDeployment(t *testing.T) {
 		_ = nodes[i].state.fleet.Poll(t.Context())
 		return nodes[i].refresh(t.Context(), false).Result
 	}
-	release(0)
+	// The release reaches the first node after that has compared what all see, and before it scans its files.
+	pages := benches[0].pages
+	var once sync.Once
+	benches[0].pages = func(w http.ResponseWriter, r *http.Request) error {
+		once.Do(func() { release(0) })
+		return pages(w, r)
+	}
+	pass(interval)
+	if got := refresh(0); got != outcome.Later || pagesOf(nodes[0].published().snapshot) != 3 {
+		t.Errorf("the first node, which gets the release: %s, %d pages", got, pagesOf(nodes[0].published().snapshot))
+	}
 	pass(interval)
 	if got := refresh(0); got != outcome.Followed {
 		t.Errorf("the first node with the release: %s", got)
