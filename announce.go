@@ -196,9 +196,8 @@ func (s *site) runAnnouncements() {
 		return
 	}
 	// Search engines fetch the key file at once, which they can only once the server listens.
-	select {
-	case <-s.app.serving:
-	case <-s.ctx.Done():
+	if !s.app.awaitServing(s.ctx) {
+		return
 	}
 	isAlone := s.state.fleet == nil
 	for s.ctx.Err() == nil {

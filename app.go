@@ -565,6 +565,15 @@ func (a *App) await(ctx context.Context, ready <-chan struct{}) error {
 	}
 }
 
+// awaitServing waits until all apps have started; false: ctx has ended before.
+func (a *App) awaitServing(ctx context.Context) bool {
+	select {
+	case <-a.serving:
+	case <-ctx.Done():
+	}
+	return wait.IsDone(a.serving) // of two that are ready, select chooses either
+}
+
 // Interface guards
 var (
 	_ caddy.App          = (*App)(nil)

@@ -302,9 +302,7 @@ func (a *App) startRemembering() {
 // most, until the App is stopped.
 func (a *App) rememberHosts() {
 	// Until all apps have started, the configuration before may go on.
-	select {
-	case <-a.serving:
-	case <-a.running.Done():
+	if !a.awaitServing(a.running) {
 		return
 	}
 	log := logonce.New(a.logger)
@@ -331,9 +329,7 @@ func (a *App) rememberHosts() {
 
 // forgetHosts deletes what another configuration has remembered, as this one is to remember nothing.
 func (a *App) forgetHosts() {
-	select {
-	case <-a.serving:
-	case <-a.running.Done():
+	if !a.awaitServing(a.running) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(a.running, rememberPatience)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/certmagic"
+
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
@@ -117,6 +119,27 @@ func TestStoredHosts(t *testing.T) {
 	if got, err := decodeHosts([]byte(`{"hosts":[` + many.String()[1:] + `]}`)); err != nil || len(got) != maxOnDemandSites {
 		t.Errorf("too many: got %d, %v", len(got), err)
 	}
+}
+
+// TestRememberStoppedAtOnce: what was requested is stored by a configuration, too, that is stopped as soon as it serves.
+func TestRememberStoppedAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.app.RememberHosts = 1
+		b.app.serving = make(chan struct{})
+		close(b.app.serving)
+		demands := hostDemands{hostKey{address{scheme: "http", host: "tenant.example"}, b.handler.listener, "/sitemap.xml"}: {1, time.Now(), true}}
+		if err := b.app.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 30 { // of two channels that are ready, select chooses either
+			storage := &certmagic.FileStorage{Path: t.TempDir()}
+			b.app.remembered = &rememberedHosts{file: persist.NewFile(storage, rememberedKey), demands: demands, isLoaded: true}
+			b.app.rememberHosts()
+			if stored, err := storage.Load(t.Context(), rememberedKey); !strings.Contains(string(stored), "tenant.example") {
+				t.Fatalf("time %d: stored %q, %v", i, stored, err)
+			}
+		}
+	})
 }
 
 // TestRecallInTurn: remembered sites are made one after the other, the most requested first, and a host that is requested
