@@ -141,6 +141,15 @@ func (n *Node) ledgerGeneration() uint64 {
 	return n.book.last.Generation
 }
 
+// hasLostLedger reports whether there is no ledger, though a generation says that one was written before it.
+func (n *Node) hasLostLedger(ctx context.Context, c current) bool {
+	if c.Ledger == 0 {
+		return false
+	}
+	data, err := n.load(ctx, ledgerKey)
+	return err == nil && data == nil
+}
+
 // hasNoEntries reports whether there is nothing in the ledger, and nothing to be entered.
 func (n *Node) hasNoEntries() bool {
 	n.mu.Lock()

@@ -208,7 +208,7 @@ func (n *Node) Touch(ctx context.Context) error {
 
 // commit makes a manifest, which names some objects, that of the next generation; "": the same again.
 func (n *Node) commit(ctx context.Context, manifest string, named map[string]bool) error {
-	next, err := n.begin(ctx, manifest, named)
+	before, next, err := n.begin(ctx, manifest, named)
 	if err != nil {
 		return err
 	}
@@ -217,16 +217,15 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 		if err != nil {
 			return err
 		}
-		// Storing may have taken long. As there is no compare-and-swap, this only makes it rare that two commits
-		// overwrite each other.
-		_, err = n.readCurrent(ctx)
+	}
+	hasWritten := next.Ledger == next.Generation
+	if hasWritten {
+		err = n.checkCurrent(ctx, before, next)
 		if err != nil {
 			return err
 		}
-		seen, _ := n.newest()
-		if seen.compare(next) >= 0 || n.Newer() {
-			return ErrLost
-		}
+	}
+	if manifest != "" {
 		n.know(manifest, named)
 	}
 	err = n.writeCurrent(ctx, next)
@@ -234,6 +233,11 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 		return err
 	}
 	n.see(next)
+	// The storage has lost all before current was written, and may have nothing else now.
+	if n.hasLostLedger(ctx, next) {
+		n.lose(next)
+		return ErrLost
+	}
 	n.Wake()              // to read it back
 	if ctx.Err() == nil { // else it counts as failed, and is loaded as that of another node
 		n.adopt(ctx, next)
@@ -241,30 +245,49 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 	return ctx.Err()
 }
 
-// begin begins a commit: it returns the generation to be committed, for which the ledger is ready.
-func (n *Node) begin(ctx context.Context, manifest string, named map[string]bool) (next current, err error) {
+// checkCurrent reads current again, as storing may have taken long. As there is no compare-and-swap, this only makes it
+// rare that two commits overwrite each other, or that one follows what the storage has just lost.
+func (n *Node) checkCurrent(ctx context.Context, before, next current) error {
 	c, err := n.readCurrent(ctx)
 	if err != nil {
-		return next, err
+		return err
+	}
+	seen, _ := n.newest()
+	if seen.compare(next) >= 0 || n.Newer() {
+		return ErrLost
+	}
+	if c.Generation == 0 && before.Generation > 0 {
+		n.lose(seen)
+		return ErrLost
+	}
+	return nil
+}
+
+// begin begins a commit: it returns what the storage has, and the generation to be committed, for which the ledger is
+// ready.
+func (n *Node) begin(ctx context.Context, manifest string, named map[string]bool) (c, next current, err error) {
+	c, err = n.readCurrent(ctx)
+	if err != nil {
+		return c, next, err
 	}
 	seen, isFresh := n.newest()
 	// The storage has an older generation than was seen: the newest is not visible yet, or lost.
 	if c.compare(seen) < 0 {
 		if isFresh && c.Generation > 0 {
-			return next, errEarly
+			return c, next, errEarly
 		}
 		n.lose(seen)
 	}
 	next, ok := n.following(c, manifest)
 	if !ok {
-		return next, ErrLost
+		return c, next, ErrLost
 	}
 	err = n.writeLedger(ctx, c, next, named)
 	if manifest == "" { // without the ledger, only what was observed is lost
 		err = nil
 	}
 	next.Ledger = n.ledgerGeneration()
-	return next, err
+	return c, next, err
 }
 
 // following returns the generation to be committed after c, which the storage has. False: there is another one than

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -36,13 +37,20 @@ func node(f *fake, local store.Storage) *Node {
 
 // commit commits a generation that names objects with some contents.
 func commit(n *Node, contents ...string) error {
+	return commitKept(n, nil, contents...)
+}
+
+// commitKept is commit, of which the storage has some objects already.
+func commitKept(n *Node, kept []string, contents ...string) error {
 	n.Begin()
 	n.Plan(time.Minute)
-	var names []string
 	for _, content := range contents {
 		if err := n.Store(context.Background(), "any/store/"+store.Hash([]byte(content)), []byte(content)); err != nil {
 			return err
 		}
+	}
+	var names []string
+	for _, content := range slices.Concat(kept, contents) {
 		names = append(names, `{"object":{"name":"store/`+store.Hash([]byte(content))+`"}}`)
 	}
 	return n.Store(context.Background(), manifestKey, []byte(`{"documents":[`+strings.Join(names, ",")+`]}`))
@@ -649,6 +657,72 @@ func TestLost(t *testing.T) {
 			t.Errorf("it is repaired again: %v", err)
 		}
 	})
+}
+
+// forgetful is a storage that loses all before one of its calls.
+type forgetful struct {
+	*client
+	left int // calls until then
+}
+
+func (f *forgetful) count() {
+	f.left--
+	if f.left == 0 {
+		f.lose()
+	}
+}
+
+func (f *forgetful) Load(ctx context.Context, key string) ([]byte, error) {
+	f.count()
+	return f.client.Load(ctx, key)
+}
+
+func (f *forgetful) Store(ctx context.Context, key string, value []byte) error {
+	f.count()
+	return f.client.Store(ctx, key, value)
+}
+
+// TestLostAmidCommit: whenever the storage loses all amid a commit, all is stored again by the next one.
+func TestLostAmidCommit(t *testing.T) {
+	ctx := context.Background()
+	touch := func(n *Node) error { return n.Touch(ctx) }
+	for name, test := range map[string]struct {
+		before []string // the commits before, with names of one letter
+		commit func(n *Node) error
+	}{
+		"the first commit":    {nil, func(n *Node) error { return commit(n, "a", "b") }},
+		"another one":         {[]string{"ab"}, func(n *Node) error { return commitKept(n, []string{"a"}, "c") }},
+		"a touch":             {[]string{"ab"}, touch},
+		"a touch with ledger": {[]string{"ab", "a"}, touch}, // b is to be deleted
+	} {
+		for left := 1; ; left++ {
+			isOver := false
+			bubble(t, fmt.Sprintf("%s, call %d", name, left), func(t *testing.T, f *fake) {
+				c := &forgetful{client: &client{fake: f}}
+				n := New(Options{Storage: func() Shared { return c }, Prefix: "site", Interval: time.Minute, Local: store.NewMemory(), Now: time.Now})
+				for _, contents := range test.before {
+					again(t, n, strings.Split(contents, "")...)
+				}
+				time.Sleep(2 * settleFor)
+				c.left = left
+				err := test.commit(n)
+				isOver = c.left > 0
+				wasLost := f.hasLost()
+				if isUnexpected := err != nil && !errors.Is(err, ErrLost); isUnexpected || !wasLost && err != nil {
+					t.Errorf("got %v", err)
+				}
+				_ = n.Poll(ctx)
+				if err := n.Touch(ctx); err != nil {
+					again(t, n, "a", "b", "c")
+				}
+				f.lost = false
+				f.change("site/other", nil) // which checks that all is there
+			})
+			if isOver {
+				break
+			}
+		}
+	}
 }
 
 // TestHangs: no call waits for a storage that does not respond. If it writes late over what is newer, that comes back.
