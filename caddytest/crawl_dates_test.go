@@ -241,10 +241,12 @@ func TestDatesOfApplications(t *testing.T) {
 	app.respond("/1.html", modified(at(500), "another text, a header from before"))
 	app.respond("/2.html", modified(at(2), "another text, the same header"))
 	app.respond("/4.html", modified(at(501), "page /4.html")) // the same text, another time
-	touch()
-	s.Refreshes(2)
-	touch() // another fetch confirms what has changed
 	want["/0.html"], want["/1.html"], want["/2.html"] = day, day, day
+	s.Eventually(func() bool {
+		touch() // a second fetch confirms what the first has found
+		s.Refreshes(2)
+		return maps.Equal(s.Dates(originOf("app")), want)
+	}, s.SitemapLog)
 	s.WantDates(originOf("app"), want)
 
 	// A text that is always another one has no date.
