@@ -659,6 +659,44 @@ func TestLost(t *testing.T) {
 	})
 }
 
+// overtaken is a storage in which another node commits before an object is stored.
+type overtaken struct {
+	*client
+	by func()
+}
+
+func (o *overtaken) Store(ctx context.Context, key string, value []byte) error {
+	by := o.by
+	if by != nil && strings.Contains(key, "/objects/") {
+		o.by = nil
+		by()
+	}
+	return o.client.Store(ctx, key, value)
+}
+
+// TestOvertaken: a commit is lost if another node commits while it stores its objects.
+func TestOvertaken(t *testing.T) {
+	for _, isHigher := range []bool{false, true} { // the ID of the other one decides between equal generations
+		bubble(t, fmt.Sprint(isHigher), func(t *testing.T, f *fake) {
+			c := &overtaken{client: &client{fake: f}}
+			n := New(Options{Storage: func() Shared { return c }, Prefix: "site", Interval: time.Minute, Now: time.Now})
+			other := node(f, nil)
+			for (other.ID > n.ID) != isHigher {
+				other = node(f, nil)
+			}
+			again(t, n, "a")
+			follow(t, other)
+			c.by = func() { again(t, other, "b") }
+			if err := commit(n, "c"); !errors.Is(err, ErrLost) || f.has("c") && f.named()[objectKey(store.Hash([]byte("c")))] {
+				t.Errorf("got %v", err)
+			}
+			if got := n.Status().Writer; got != other.ID {
+				t.Errorf("the writer is %s, want %s", got, other.ID)
+			}
+		})
+	}
+}
+
 // forgetful is a storage that loses all before one of its calls.
 type forgetful struct {
 	*client
@@ -710,6 +748,9 @@ func TestLostAmidCommit(t *testing.T) {
 				wasLost := f.hasLost()
 				if isUnexpected := err != nil && !errors.Is(err, ErrLost); isUnexpected || !wasLost && err != nil {
 					t.Errorf("got %v", err)
+				}
+				if err == nil && n.Newer() {
+					t.Error("a commit has succeeded after which there is something newer")
 				}
 				_ = n.Poll(ctx)
 				if err := n.Touch(ctx); err != nil {
