@@ -116,10 +116,6 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	// The changes are queued before the records are committed, which else would not tell them again. Queued twice, they are
 	// announced once.
 	if r.records.IsShared() {
-		isSame := snapshot == before.snapshot
-		if !isSame && s.isOutvotedSince(ctx, r) {
-			return ended(outcome.Later)
-		}
 		// What other processes cannot load is not served.
 		s.queueChanges(ctx, changes)
 		if !s.share(ctx, r, next, &out) {

@@ -76,6 +76,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 
 // runStages runs the stages, as the writer of the records.
 func (s *site) runStages(ctx context.Context, records *persist.Records, demanded bool) report.Refresh {
+	vote := s.vote()
 	probed, front, err := s.probe(ctx, demanded)
 	if err != nil {
 		return failed(fmt.Errorf("probing the site: %w", err))
@@ -86,6 +87,7 @@ func (s *site) runStages(ctx context.Context, records *persist.Records, demanded
 	}
 	r := s.newRefreshing(records, probed, demanded)
 	r.front = front
+	r.vote = vote
 	if probed.blocked != "" {
 		// The routes say that nothing is to be listed, and are believed at once: a server that merely fails has failed the
 		// probe. The records stay, and are stored with that.
@@ -120,6 +122,11 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 		selected, err := s.selectPages(ctx, r)
 		if err != nil {
 			return failed(err)
+		}
+		// Of a site that several processes share, what only this one sees by now is left to the others.
+		changes := !r.before.snapshot.Equal(selected.snapshot)
+		if changes && s.yieldsSince(ctx, r) {
+			return ended(outcome.Later)
 		}
 		decided := decide(r.before, selected, s.circumstances(r))
 		if decided.verdict == goOn {
@@ -168,10 +175,6 @@ type refreshing struct {
 func (s *site) newRefreshing(records *persist.Records, probed *probeResult, demanded bool) *refreshing {
 	now := s.app.now()
 	before := s.published()
-	vote := fleet.Free
-	if s.state.fleet != nil {
-		vote = s.state.fleet.Judge().Vote
-	}
 	return &refreshing{
 		demanded: demanded,
 		start:    now,
@@ -179,7 +182,6 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 		wasReady: wait.IsDone(s.ready),
 		records:  records,
 		probed:   probed,
-		vote:     vote,
 		before:   before,
 		step:     firstPublication,
 		built:    before.built,

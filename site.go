@@ -515,16 +515,31 @@ func (s *site) lookFirst(ctx context.Context, st persist.Standing) {
 	s.look(ctx, s.lookEvery(0), true)
 }
 
-// isOutvotedSince reports whether this process sees something else than most since the refresh began: a deployment that reaches
-// one process after the other has reached this one amid it. What a refresh has found that began regardless is published.
-func (s *site) isOutvotedSince(ctx context.Context, r *refreshing) bool {
+// vote returns what this process may do by what all that share the site see; Free: it is alone.
+func (s *site) vote() fleet.Vote {
+	if s.state.fleet == nil {
+		return fleet.Free
+	}
+	return s.state.fleet.Judge().Vote
+}
+
+// yieldsSince reports whether this process is to leave the refresh to others, by what all see since it began: a deployment that
+// reaches one process after the other may have reached this one amid it. What a refresh has found that began regardless is
+// published, and what nothing was served before, or an operator has requested.
+func (s *site) yieldsSince(ctx context.Context, r *refreshing) bool {
 	member := s.state.fleet
-	isFirst := r.before.snapshot == nil || member.IsEmpty()
-	if isFirst || r.demanded || r.vote != fleet.Free {
+	if member == nil || member.IsEmpty() || !r.wasReady {
 		return false
 	}
-	s.look(ctx, s.lookEvery(0), true)
-	return member.Judge().Vote != fleet.Free
+	isRequested := r.demanded || r.refetch != nil
+	if isRequested || r.vote != fleet.Free {
+		return false
+	}
+	// A storage that is slow does not hold up what was found: then what is known of the others counts.
+	looking, cancel := context.WithTimeout(ctx, 2*viewPatience)
+	defer cancel()
+	s.look(looking, s.lookEvery(0), true)
+	return s.vote() != fleet.Free
 }
 
 // waitsForFleet reports whether nothing is served, as it is not known yet what other processes have committed.

@@ -82,35 +82,40 @@ const (
 	maxPollOfTests = 15 * time.Second
 )
 
-// TestOutvotedSince: a refresh amid which a release has reached this node publishes nothing, unless it began regardless of what
-// others see, an operator requested it, or nothing else is served.
-func TestOutvotedSince(t *testing.T) {
+// TestYieldsSince: a refresh amid which a release has reached this node publishes nothing, unless it began regardless of what
+// others see, an operator requested it, or nothing else was served.
+func TestYieldsSince(t *testing.T) {
 	folder := t.TempDir()
+	var benches []*bench
 	var nodes []*site
 	for range 3 {
-		_, s := sharing(t, folder, nil)
+		b, s := sharing(t, folder, nil)
+		benches = append(benches, b)
 		nodes = append(nodes, s)
 	}
-	served := &publication{snapshot: snapshotOf(t, 10, "/")}
 	wants := func(name string, s *site, r refreshing, want bool) {
 		t.Helper()
-		if got := s.isOutvotedSince(t.Context(), &r); got != want {
+		if got := s.yieldsSince(t.Context(), &r); got != want {
 			t.Errorf("%s: got %t, want %t", name, got, want)
 		}
 	}
+	wants("alone", newBench(t, nil).site("named.example"), refreshing{wasReady: true}, false)
 	lookAround(t, nodes, "released", "old", "old")
-	wants("nothing is committed", nodes[0], refreshing{before: served}, false)
+	wants("nothing is committed", nodes[0], refreshing{wasReady: true}, false)
 	nodes[0].run()
 	for _, s := range nodes {
 		if err := s.state.fleet.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wants("released since", nodes[0], refreshing{before: served}, true)
-	wants("it sees what most see", nodes[1], refreshing{before: served}, false)
-	wants("begun regardless", nodes[0], refreshing{before: served, vote: fleet.Outvoted}, false)
-	wants("demanded", nodes[0], refreshing{before: served, demanded: true}, false)
-	wants("nothing is served", nodes[0], refreshing{before: new(publication)}, false)
+	wants("released since", nodes[0], refreshing{wasReady: true}, true)
+	wants("it sees what most see", nodes[1], refreshing{wasReady: true}, false)
+	wants("begun regardless", nodes[0], refreshing{wasReady: true, vote: fleet.Outvoted}, false)
+	wants("demanded", nodes[0], refreshing{wasReady: true, demanded: true}, false)
+	wants("to be fetched again", nodes[0], refreshing{wasReady: true, refetch: new(refetch)}, false)
+	wants("nothing was served", nodes[0], refreshing{}, false)
+	benches[1].clock = benches[1].clock.Add(time.Hour)
+	wants("it has not read for long what others see", nodes[1], refreshing{wasReady: true}, true)
 }
 
 // TestUnseenRemovals: pages that are gone for this node only stay listed, until another node sees that, an operator requests a refresh,

@@ -218,8 +218,9 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 			return err
 		}
 	}
-	hasWritten := next.Ledger == next.Generation
-	if hasWritten {
+	// Otherwise, nothing was stored since current was read.
+	writesLedger := next.Ledger == next.Generation
+	if writesLedger {
 		err = n.checkCurrent(ctx, before, next)
 		if err != nil {
 			return err
@@ -232,9 +233,11 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 	if err != nil {
 		return err
 	}
+	// All may have been lost before current was written, so that the storage has nothing else now. The first
+	// ledger of all may only not be visible yet.
+	isLost := before.Ledger > 0 && n.hasLostLedger(ctx, next)
 	n.see(next)
-	// The storage has lost all before current was written, and may have nothing else now.
-	if n.hasLostLedger(ctx, next) {
+	if isLost {
 		n.lose(next)
 		return ErrLost
 	}
@@ -245,7 +248,7 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 	return ctx.Err()
 }
 
-// checkCurrent reads current again, as storing may have taken long. As there is no compare-and-swap, this only makes it
+// checkCurrent reads current again, as what was stored since may have taken long. As there is no compare-and-swap, this only makes it
 // rare that two commits overwrite each other, or that one follows what the storage has just lost.
 func (n *Node) checkCurrent(ctx context.Context, before, next current) error {
 	c, err := n.readCurrent(ctx)
@@ -277,6 +280,11 @@ func (n *Node) begin(ctx context.Context, manifest string, named map[string]bool
 			return c, next, errEarly
 		}
 		n.lose(seen)
+	}
+	// Whoever has committed it may have been killed before it noticed.
+	isTakenOver := manifest == "" && c.Node != n.ID
+	if isTakenOver && n.hasLostLedger(ctx, c) {
+		n.lose(c)
 	}
 	next, ok := n.following(c, manifest)
 	if !ok {

@@ -697,6 +697,25 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
+// TestLostBeforeTakeOver: the node that takes over finds out that all but current was lost.
+func TestLostBeforeTakeOver(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		a, b := node(f, nil), node(f, store.NewMemory())
+		again(t, a, "1")
+		follow(t, b)
+		if err := b.Touch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again(t, a, "1")
+		follow(t, b)
+		f.lost = true
+		f.change("site/ledger", nil)
+		if err := b.Touch(t.Context()); !errors.Is(err, ErrLost) || !b.Newer() {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // forgetful is a storage that loses all before one of its calls.
 type forgetful struct {
 	*client
@@ -720,7 +739,7 @@ func (f *forgetful) Store(ctx context.Context, key string, value []byte) error {
 	return f.client.Store(ctx, key, value)
 }
 
-// TestLostAmidCommit: whenever the storage loses all amid a commit, all is stored again by the next one.
+// TestLostAmidCommit: whenever the storage loses all amid a commit that is not the first, all is stored again by the next one.
 func TestLostAmidCommit(t *testing.T) {
 	ctx := context.Background()
 	touch := func(n *Node) error { return n.Touch(ctx) }
@@ -728,12 +747,11 @@ func TestLostAmidCommit(t *testing.T) {
 		before []string // the commits before, with names of one letter
 		commit func(n *Node) error
 	}{
-		"the first commit":    {nil, func(n *Node) error { return commit(n, "a", "b") }},
-		"another one":         {[]string{"ab"}, func(n *Node) error { return commitKept(n, []string{"a"}, "c") }},
+		"a commit":            {[]string{"ab"}, func(n *Node) error { return commitKept(n, []string{"a"}, "c") }},
 		"a touch":             {[]string{"ab"}, touch},
 		"a touch with ledger": {[]string{"ab", "a"}, touch}, // b is to be deleted
 	} {
-		for left := 1; ; left++ {
+		for left := 1; left <= 30; left++ {
 			isOver := false
 			bubble(t, fmt.Sprintf("%s, call %d", name, left), func(t *testing.T, f *fake) {
 				c := &forgetful{client: &client{fake: f}}

@@ -19,7 +19,7 @@ const (
 	Failed    Result = "failed"    // it was not completed; what is served stays
 
 	Followed   Result = "followed"   // other processes refresh the site
-	Later      Result = "later"      // another process refreshes the site now, or their storage fails
+	Later      Result = "later"      // another process refreshes the site now or is to, or their storage fails
 	Superseded Result = "superseded" // the next configuration has started, and refreshes the site
 	Alias      Result = "alias"      // the site is an alias of another one
 )
