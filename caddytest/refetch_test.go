@@ -367,7 +367,10 @@ func TestReloadGoesOn(t *testing.T) {
 			s.Locs("http://localhost:{port}/sitemap.xml") // lists what was fetched in the first seconds
 			until(n - 12)
 			reload(s, caddyfile)
-			s.Locs("http://localhost:{port}/sitemap.xml")
+			s.Eventually(func() bool { // a server that ends takes connections with it that nobody has read from
+				_, err := s.TryLocs("http://localhost:{port}/sitemap.xml")
+				return err == nil
+			}, s.SitemapLog)
 			until(n)
 			s.Passed(time.Second)
 			until(n)
