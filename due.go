@@ -227,7 +227,8 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		absences: s.absences,
 	}
 	p.isChanged = s.isChanged(begun)
-	// What an operator wants fetched stays with the site until a crawl has begun with it, which these results had none of, or none that counts.
+	// What an operator wants fetched stays with the site until a crawl has begun with it. These results had no crawl, or none
+	// with that.
 	hadNoCrawl := out.Result == outcome.Failed || out.Result == outcome.Followed || out.Result == outcome.Later
 	p.hasRefetch = hadNoCrawl && s.state.refetch.Load() != nil
 	if own := s.own.Load(); own != nil && own.unread > 0 {

@@ -124,7 +124,7 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 			return failed(err)
 		}
 		// Of a site that several processes share, what only this one sees by now is left to the others.
-		changes := !r.before.snapshot.Equal(selected.snapshot)
+		changes := r.records.IsShared() && !r.before.snapshot.Equal(selected.snapshot)
 		if changes && s.yieldsSince(ctx, r) {
 			return ended(outcome.Later)
 		}

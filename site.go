@@ -523,9 +523,9 @@ func (s *site) vote() fleet.Vote {
 	return s.state.fleet.Judge().Vote
 }
 
-// yieldsSince reports whether this process is to leave the refresh to others, by what all see since it began: a deployment that
-// reaches one process after the other may have reached this one amid it. What a refresh has found that began regardless is
-// published, and what nothing was served before, or an operator has requested.
+// yieldsSince reports whether this process is to leave to others what its refresh has found, by what all see now: a deployment
+// that reaches one process after the other may have reached this one since the refresh began. Published in any case are the
+// first sitemap, what an operator has requested, and what a refresh finds that began although others see something else.
 func (s *site) yieldsSince(ctx context.Context, r *refreshing) bool {
 	member := s.state.fleet
 	if member == nil || member.IsEmpty() || !r.wasReady {

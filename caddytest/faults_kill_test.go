@@ -68,7 +68,6 @@ func TestKills(t *testing.T) {
 		return err == nil && len(locs) >= pages+steady
 	}, s.SitemapLog)
 	s.Eventually(func() bool {
-		// A commit may delete what the manifest before named.
 		documents, err := s.tryCommitted()
 		return err == nil && strings.Count(fmt.Sprint(documents), "/app/") == steady
 	}, s.SitemapLog)
@@ -126,7 +125,7 @@ func (s *server) committed() map[string]string {
 	return documents
 }
 
-// tryCommitted is committed while the server runs.
+// tryCommitted is committed while the server runs: a commit may delete what the manifest before it named.
 func (s *server) tryCommitted() (map[string]string, error) {
 	found, _ := filepath.Glob(filepath.Join(s.Dir, "state", "sites", "*", "store", "manifest.json"))
 	if len(found) != 1 {

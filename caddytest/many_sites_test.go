@@ -44,7 +44,8 @@ func startMany(t *testing.T) *server {
 	return s
 }
 
-// isSettling reports whether a site is to be refreshed soon: it was not yet, or the next refresh begins to watch its files.
+// isSettling reports whether a site is being refreshed, or is to be soon: it was not yet, or the next refresh begins to watch its
+// files.
 func isSettling(st status) bool {
 	if st.LastRefresh == nil || st.Refreshing != nil {
 		return true

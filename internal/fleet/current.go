@@ -248,8 +248,8 @@ func (n *Node) commit(ctx context.Context, manifest string, named map[string]boo
 	return ctx.Err()
 }
 
-// checkCurrent reads current again, as what was stored since may have taken long. As there is no compare-and-swap, this only makes it
-// rare that two commits overwrite each other, or that one follows what the storage has just lost.
+// checkCurrent reads current again, as what was stored since may have taken long. As there is no compare-and-swap, this
+// only makes it rare that two commits overwrite each other, or that one follows what the storage has just lost.
 func (n *Node) checkCurrent(ctx context.Context, before, next current) error {
 	c, err := n.readCurrent(ctx)
 	if err != nil {
