@@ -17,8 +17,16 @@ func IsDone(c <-chan struct{}) bool {
 	}
 }
 
-// Within waits for a value up to patience. ok is false if none came.
+// Within waits for a value up to patience. ok is false if none came. Without patience, it is a value that is there.
 func Within[T any](patience time.Duration, values <-chan T) (value T, ok bool) {
+	if patience <= 0 { // a timer would be due at once, and select would choose either
+		select {
+		case value = <-values:
+			return value, true
+		default:
+			return value, false
+		}
+	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

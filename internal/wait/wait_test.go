@@ -32,6 +32,38 @@ func TestOrLeave(t *testing.T) {
 	}
 }
 
+// TestWithin: without patience, too, a value that is there is taken, and not by chance.
+func TestWithin(t *testing.T) {
+	for name, test := range map[string]struct {
+		patience time.Duration
+		isThere  bool
+		want     bool
+		after    time.Duration
+	}{
+		"there":                   {time.Second, true, true, 0},
+		"too late":                {time.Second, false, false, time.Second},
+		"there, without patience": {0, true, true, 0},
+		"none, without patience":  {0, false, false, 0},
+		"too late by then":        {-time.Second, false, false, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for range 50 {
+				values := make(chan int, 1)
+				want := 0
+				if test.isThere {
+					want = 7
+					values <- want
+				}
+				begun := time.Now()
+				value, ok := Within(test.patience, values)
+				if ok != test.want || value != want || time.Since(begun) != test.after {
+					t.Fatalf("%s: got %d, %t after %v", name, value, ok, time.Since(begun))
+				}
+			}
+		})
+	}
+}
+
 // TestAbandoned: what was abandoned is counted until it ends.
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
