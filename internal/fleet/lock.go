@@ -375,7 +375,7 @@ func (l *siteLock) renew(ctx context.Context, call *lockCall) {
 	if !isLease {
 		return
 	}
-	_, _ = store.Call(ctx, l.node.calls, "", func(ctx context.Context) (any, error) {
+	_, _ = store.Call(ctx, l.node.calls, l.name, func(ctx context.Context) (any, error) {
 		return nil, renewer.RenewLockLease(ctx, l.name, leaseFor)
 	})
 }
@@ -399,8 +399,9 @@ func (l *siteLock) release(ctx context.Context, call *lockCall) {
 	l.on(lockReleased)
 }
 
+// unlock releases the lock once a renewal that is under way has ended: some storages would write the lock again.
 func (l *siteLock) unlock(ctx context.Context, shared Shared) error {
-	_, err := store.Call(context.WithoutCancel(ctx), l.node.calls, "", func(ctx context.Context) (any, error) {
+	_, err := store.Call(context.WithoutCancel(ctx), l.node.calls, l.name, func(ctx context.Context) (any, error) {
 		return nil, shared.Unlock(ctx, l.name)
 	})
 	return unlessMissing(err)

@@ -184,6 +184,34 @@ func TestLockLate(t *testing.T) {
 	}
 }
 
+// lateRenewal is a storage that takes long to renew a lock, and does so also if the lock is not held any more.
+type lateRenewal struct{ *client }
+
+func (r lateRenewal) RenewLockLease(ctx context.Context, name string, lease time.Duration) error {
+	time.Sleep(2 * time.Second)
+	return r.client.RenewLockLease(context.WithoutCancel(ctx), name, lease)
+}
+
+// TestLockRenewedLate: a lock is released once a renewal under way has ended, which could take it again.
+func TestLockRenewedLate(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		n := node(f, nil)
+		n.Storage = func() Shared { return lateRenewal{&client{fake: f}} }
+		release, err := n.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // the lock is renewed from the beginning on
+		release()
+		time.Sleep(2 * time.Second)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.locks) > 0 {
+			t.Errorf("the lock is held: %v", f.locks)
+		}
+	})
+}
+
 // TestLockBusy: a storage that says that another node has the lock, and does not wait for it, is asked again.
 func TestLockBusy(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
