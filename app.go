@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"runtime"
 	"slices"
@@ -263,7 +262,7 @@ func (a *App) takeOver() {
 			continue
 		}
 		if h := a.handlerOf(st.hostKey(), st.onDemand); h != nil {
-			_, _ = a.site(siteID{h, st.id}) // it is dropped if there is no room
+			_, _ = a.site(siteID{h, st.id}, a.now()) // it is dropped if there is no room
 		}
 	}
 }
@@ -328,7 +327,7 @@ func (a *App) namedSites() []*site {
 			}
 			for _, host := range hosts {
 				id, _ := h.idOf(&http.Request{Host: host}, m.prefix)
-				if s, err := a.site(id); err == nil && !isMade[s] {
+				if s, err := a.site(id, a.now()); err == nil && !isMade[s] {
 					isMade[s] = true
 					named = append(named, s)
 				}
@@ -389,8 +388,9 @@ func (a *App) remove(s *site) {
 	s.drop()
 }
 
-// site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.
-func (a *App) site(id siteID) (*site, error) {
+// site returns the site of an ID, and makes it if it is new: as one that was requested last at a time, by which sites on
+// demand give way. The error is errTooManySites, or errStopping.
+func (a *App) site(id siteID, requested time.Time) (*site, error) {
 	// Nearly all requests are for a site that is known, and lock out no others.
 	a.mu.RLock()
 	s := a.known(id)
@@ -417,14 +417,13 @@ func (a *App) site(id siteID) (*site, error) {
 	if onDemand && !a.hasRoom() {
 		return nil, errTooManySites
 	}
-	now := a.now()
 	s = newSite(a, newIdentity(id, onDemand))
-	s.requested.Store(now.UnixNano())
+	s.requested.Store(requested.UnixNano())
 	a.sites[id] = s
 	a.keys[s.state.key] = true
 	if h.followsPort {
 		known := &hostSite{site: s}
-		known.last.Store(now.UnixNano())
+		known.last.Store(a.now().UnixNano())
 		a.hosts[id.ofHost()] = known
 	}
 	if a.scheduled {
@@ -466,22 +465,14 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	if err != nil {
 		return nil, err
 	}
-	return a.site(id)
+	return a.site(id, a.now())
 }
 
 // makeRoom drops sites on demand until there is room for more: empty ones first, then those that were requested longest
 // ago. If all were requested lately, it drops only spare, or returns false if that is nil. Under mu.
 func (a *App) makeRoom(more int, spare *site) bool {
 	for {
-		sites := more
-		bytes := int64(more)
-		for _, s := range a.sites {
-			if s.onDemand {
-				sites++
-				bytes += s.bytes()
-			}
-		}
-		if sites <= maxOnDemandSites && bytes <= maxOnDemandBytes {
+		if a.fits(more) {
 			return true
 		}
 		drop := cmp.Or(a.leastWanted(), spare)
@@ -492,41 +483,66 @@ func (a *App) makeRoom(more int, spare *site) bool {
 	}
 }
 
-// leastWanted returns the site on demand to drop first; nil: all were requested lately, or are refreshed just now. Under mu.
+// fits reports whether there may be so many more sites on demand. Under mu.
+func (a *App) fits(more int) bool {
+	sites := more
+	bytes := int64(more)
+	for _, s := range a.sites {
+		if s.onDemand {
+			sites++
+			bytes += s.bytes()
+		}
+	}
+	return sites <= maxOnDemandSites && bytes <= maxOnDemandBytes
+}
+
+// leastWanted returns the site on demand to drop first; nil: all are needed, or are refreshed just now. Under mu.
 func (a *App) leastWanted() (found *site) {
 	now := a.now()
-	longest := justNow / 2 // the least of expendable
+	most := needed
+	var longest time.Duration
 	for _, s := range a.sites {
-		if !s.onDemand {
+		if !s.onDemand || s.schedule.IsRunning() {
 			continue
 		}
-		sinceRequest := now.Sub(time.Unix(0, s.requested.Load()))
-		idle := s.expendable(sinceRequest.Abs()) // the clock may be set back
-		if idle >= longest && !s.schedule.IsRunning() {
+		since := now.Sub(time.Unix(0, s.requested.Load())).Abs() // the clock may be set back
+		d := s.dispensability(since)
+		if d > most || d == most && d != needed && since > longest {
 			found = s
-			longest = idle
+			most = d
+			longest = since
 		}
 	}
 	return found
 }
 
-// expendable returns for how long nobody has requested a site on demand, in the order in which sites give way: empty ones,
-// those that nobody has requested lately, made-up hosts, which else would keep others out for minutes, and those that were
-// requested only once. 0: it stays.
-func (s *site) expendable(idle time.Duration) time.Duration {
+// dispensability is how well a site on demand can be done without: of several, the greatest one goes first, and of equal
+// ones the one that was requested longest ago.
+type dispensability uint8
+
+const (
+	needed        dispensability = iota // requested lately
+	requestedOnce                       // it has pages, but nobody came back for them
+	absent                              // no front page: the host may be made up. It holds next to nothing, so dropping it frees no memory
+	idle                                // not requested lately
+	idleEmpty                           // nor has it anything to serve
+)
+
+// dispensability is that of a site so long after it was requested.
+func (s *site) dispensability(sinceRequest time.Duration) dispensability {
 	isEmpty := s.published().snapshot == nil
 	switch {
-	case idle >= lately && isEmpty:
-		return math.MaxInt64
-	case idle >= lately:
+	case sinceRequest >= lately && isEmpty:
+		return idleEmpty
+	case sinceRequest >= lately:
 		return idle
+	// Made-up hosts would keep others out for minutes.
 	case s.isAbsent():
-		// Between the others, and the longest first. It holds next to nothing, so where memory is short, dropping it makes no room.
-		return lately*3/4 + idle/4
-	case idle >= justNow && !isEmpty && s.rank() == schedule.Fresh:
-		return idle / 2
+		return absent
+	case sinceRequest >= justNow && !isEmpty && s.rank() == schedule.Fresh:
+		return requestedOnce
 	}
-	return 0
+	return needed
 }
 
 // allSites returns all sites, sorted by URL.

@@ -117,7 +117,7 @@ func (b *bench) names(paths ...string) {
 func (b *bench) site(host string) *site {
 	b.Helper()
 	id, _ := b.handler.idOf(&http.Request{Host: host}, "")
-	s, err := b.app.site(id)
+	s, err := b.app.site(id, b.app.now())
 	if err != nil {
 		b.Fatal(err)
 	}

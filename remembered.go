@@ -389,13 +389,18 @@ func (a *App) recallEach(h *Handler, keys []hostKey, demands hostDemands) {
 			s.state.isKnown.Store(true)
 			continue
 		}
-		s, err := a.site(id)
-		// There is no room for more.
+		// None makes room for another: the first ones were requested most.
+		a.mu.RLock()
+		isRoom := a.fits(1)
+		a.mu.RUnlock()
+		if !isRoom {
+			return
+		}
+		// It is as old as its last request: hosts that visitors request now come first where there is no room for all.
+		s, err := a.site(id, demands[key].last)
 		if err != nil {
 			return
 		}
-		// Hosts that visitors request now come first where there is no room for all.
-		s.requested.CompareAndSwap(0, demands[key].last.UnixNano())
 		// It had pages, and was requested more than others: made-up hosts are not to come before it.
 		s.state.isKnown.Store(true)
 		select {

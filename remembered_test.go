@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
@@ -253,6 +254,51 @@ func TestListing(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
 	}
+}
+
+// TestRecallWhereFull: a host that is made again is as old as its last request, and gives way to those that visitors request;
+// it takes the room of none.
+func TestRecallWhereFull(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.lists("/")
+		b.app.scheduled = true
+		keyOf := func(host string) hostKey {
+			s, err := b.visit(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.app.remove(s)
+			return s.state.hostKey()
+		}
+		first := keyOf("first.example")
+		second := keyOf("second.example")
+		last := time.Now().Add(-time.Hour)
+		demands := hostDemands{first: {last: last}, second: {last: last}}
+		b.app.recallEach(b.handler, []hostKey{first}, demands)
+		recalled := b.app.lookup(siteID{b.handler, first.address})
+		if recalled == nil || recalled.requested.Load() != last.UnixNano() {
+			t.Fatalf("got %+v", recalled)
+		}
+		big, err := b.visit("big.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-big.ready
+		big.requested.Store(time.Now().UnixNano())
+		big.serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
+		b.app.recallEach(b.handler, []hostKey{second}, demands)
+		if !b.has("first.example") || b.has("second.example") {
+			t.Error("a host that is recalled takes the room of another one")
+		}
+		big.serve(&publish.Snapshot{})
+		big.serve(&publish.Snapshot{Bytes: maxOnDemandBytes - 1 - big.bytes()}) // without the recalled one there is room
+		if _, err := b.visit("new.example"); err != nil || b.has("first.example") {
+			t.Errorf("a visitor's host gets %v, and the recalled one is there: %t", err, b.has("first.example"))
+		}
+		if err := b.app.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestRememberHosts: the hosts that visitors requested most are stored, those of the process before are made again, and a

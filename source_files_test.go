@@ -98,7 +98,7 @@ func TestFetchFile(t *testing.T) {
 		answers[fmt.Sprintf("/docs/%d.html", i)] = answer{http.StatusPermanentRedirect, "Location: " + location, ""}
 	}
 	b.pages = answering(answers)
-	s, err := b.app.site(siteID{b.handler, address{scheme: "http", host: "named.example", prefix: "/docs"}})
+	s, err := b.app.site(siteID{b.handler, address{scheme: "http", host: "named.example", prefix: "/docs"}}, b.app.now())
 	if err != nil {
 		t.Fatal(err)
 	}
