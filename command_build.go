@@ -264,16 +264,25 @@ func (b *build) encodedConfig() ([]byte, error) {
 		encoded, _, _, err := caddycmd.LoadConfig(b.config, b.adapter)
 		return encoded, err
 	}
-	off := ""
+	options := ""
 	if !b.crawl {
-		off = "crawl off\n"
+		options += "crawl off\n"
 	}
 	if !b.stylesheet {
-		off += "stylesheet off"
+		options += "stylesheet off\n"
 	}
-	caddyfile := fmt.Appendf(nil, alone, b.prefix, strings.ReplaceAll(b.root, `"`, `\"`), b.baseURL, off)
+	caddyfile := fmt.Appendf(nil, alone, b.prefix, quoted(b.root), b.baseURL, options)
 	encoded, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile, nil)
 	return encoded, err
+}
+
+// quoted returns a root as an argument of a Caddyfile.
+func quoted(root string) string {
+	// Before the closing quote, a backslash escapes that, as in .\public\ on Windows.
+	if strings.HasSuffix(root, `\`) {
+		root += "/"
+	}
+	return `"` + strings.ReplaceAll(root, `"`, `\"`) + `"`
 }
 
 // noteUnnamed notes the hosts of a handler that its matchers do not spell out.
@@ -295,7 +304,7 @@ func (b *build) noteUnnamed(h *Handler) {
 // alone is the configuration of a folder that a file server serves.
 const alone = `:80 {
 	handle_path %s/* {
-		root * "%s"
+		root * %s
 		sitemap {
 			base_url %s
 			%s
@@ -329,12 +338,13 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 		return nil
 	}
 	// A visitor gets robots.txt with the Sitemap line, if requests for it reach the handler.
-	res, err := s.fetcher.server.fetch(ctx, request{
-		Request:   crawl.Request{Path: robotsPath, Header: http.Header{"Accept": {acceptAny}}, Limit: robotstxt.MaxBody},
-		origin:    s.internalOrigin,
-		abandoned: &s.handler.abandoned,
-		visitor:   true,
+	q := s.fetcher.request(crawl.Request{
+		Path:   robotsPath,
+		Header: http.Header{"Accept": {acceptAny}},
+		Limit:  robotstxt.MaxBody,
 	})
+	q.visitor = true
+	res, err := s.fetcher.server.fetch(ctx, q)
 	if err == nil && slices.Contains(robotstxt.Sitemaps(res.Body), folder.Sitemap) {
 		return folder.StageRobots(res.Body)
 	}

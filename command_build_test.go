@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +130,54 @@ func TestBuild(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBuildRoot: the configuration that is made of a folder has that as its root, whatever characters its name has.
+func TestBuildRoot(t *testing.T) {
+	for root, want := range map[string]string{
+		"/srv/www":        "/srv/www",
+		`/srv/a "b" {c}`:  `/srv/a "b" {c}`,
+		`C:\www\public`:   `C:\www\public`,
+		`.\public\`:       `.\public\/`,
+		`/srv/back\slash`: `/srv/back\slash`,
+	} {
+		b := &build{root: root, baseURL: "https://example.com", prefix: "/build"}
+		encoded, err := b.encodedConfig()
+		if err != nil {
+			t.Errorf("%s: %v", root, err)
+			continue
+		}
+		quoted, _ := json.Marshal(want)
+		for _, part := range []string{`"root":` + string(quoted), `"stylesheet":false`, `"handler":"file_server"`} {
+			if !strings.Contains(string(encoded), part) {
+				t.Errorf("%s: no %s in %s", root, part, encoded)
+			}
+		}
+	}
+}
+
+// TestBuildRobotsHost: robots.txt is requested as pages are, by the host that visitors use.
+func TestBuildRobotsHost(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "Caddyfile")
+	out := filepath.Join(dir, "out")
+	err := os.WriteFile(config, []byte(`:8080 {
+		sitemap {
+			base_url https://robots.built.example
+			links
+		}
+		respond /robots.txt "# robots.txt of {http.request.hostport}"
+		header / Content-Type text/html
+		respond "<title>Home</title>"
+	}`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runCommand(t.Context(), nil, "build", "--config", config, "--adapter", "caddyfile", "--out", out)
+	text, err := os.ReadFile(filepath.Join(out, "robots.txt"))
+	if want := "# robots.txt of robots.built.example\n"; err != nil || !strings.HasPrefix(string(text), want) {
+		t.Errorf("got %q, %v, want %q; %+v", text, err, want, r)
 	}
 }
 
