@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -139,11 +138,10 @@ func (c *chain) get(ctx context.Context, path string) liveResponse {
 
 // leads returns how a response leads on, and where; "": nowhere.
 func leads(from string, res *crawl.Response, meta *htmlmeta.Meta) (how, to string) {
-	base, _ := url.Parse(from)
-	location, err := base.Parse(res.Header.Get("Location"))
+	location := resolveLocation(from, res.Header.Get("Location"))
 	switch {
-	case res.Status/100 == 3 && err == nil:
-		return "redirect", terminal.Clip(location.String())
+	case res.Status/100 == 3 && location != "":
+		return "redirect", terminal.Clip(location)
 	case meta.Refresh != "":
 		return "refresh", meta.Refresh
 	case meta.Canonical != "":

@@ -47,6 +47,7 @@ func TestChain(t *testing.T) {
 		"/silent":                    "/silent 0 false   no response",
 		"/unhandled":                 "/unhandled 0 false   no route handles the request: a visitor gets an empty response",
 		"/redirect-page":             "/redirect-page 302 false redirect http://a.example/page |/page 200 true   ",
+		"/redirect-":                 "/redirect- 302 false   ", // without a Location
 		"/redirect-secret":           "/redirect-secret 302 false redirect http://a.example/secret |/secret 0 false   not fetched: it is secret",
 		"/canonical-page":            "/canonical-page 200 false canonical http://a.example/page |/page 200 true   ",
 		"/redirect-//b.example/page": "/redirect-//b.example/page 302 false redirect http://b.example/page ",

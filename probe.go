@@ -18,7 +18,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
@@ -584,15 +583,10 @@ func (s *site) checkSetup() {
 	}
 	s.checkRobots(&probed.robots)
 	isPlain := s.id.scheme == "http" && s.handler.settings.base == ""
-	if isPlain && isPublic(s.id.host) && !trustsProxies(s.handler.server) {
+	if isPlain && origin.IsPublic(s.origin) && !trustsProxies(s.handler.server) {
 		s.logger.Once(zap.WarnLevel, "http", "the sitemap of a public host lists http URLs: "+
 			"if a proxy in front terminates TLS, set 'base_url' or 'trusted_proxies'")
 	}
-}
-
-// isPublic reports whether a host is one of the Internet, as far as its name tells.
-func isPublic(host string) bool {
-	return strings.Contains(host, ".") && certmagic.SubjectQualifiesForPublicCert(host)
 }
 
 // logProbed logs what is wrong with the site as a whole.

@@ -300,6 +300,7 @@ func TestCheckSetup(t *testing.T) {
 		"a public host":                    {"shop.com", nil, probeResult{}, "the sitemap of a public host lists http URLs"},
 		"a host that visitors named":       {"visited.shop.com", nil, probeResult{}, "the sitemap of a public host lists http URLs"},
 		"a host of a network":              {"shop", nil, probeResult{}, ""},
+		"a host of a domain of networks":   {"wiki.corp", nil, probeResult{}, ""},
 		"a host of this machine":           {"shop.localhost", nil, probeResult{}, ""},
 		"with base_url":                    {"", func(h *Handler) { h.BaseURL = "https://shop.com" }, probeResult{}, ""},
 		"of a server that trusts a proxy":  {"shop.com", func(h *Handler) { h.server.TrustedProxiesUnix = true }, probeResult{}, ""},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -162,10 +161,8 @@ func (r *Refresh) fetchFile(ctx context.Context, path string) files.Response {
 		return files.Response{}
 	}
 	f := files.Response{Status: res.Status, Body: res.Body}
-	base, _ := url.Parse(r.BaseURL + path)
-	if to, err := base.Parse(res.Header.Get("Location")); err == nil {
-		f.To, _ = htmlmeta.PathOn(r.BaseURL, to.String())
-	}
+	to := resolveLocation(r.BaseURL+path, res.Header.Get("Location"))
+	f.To, _ = htmlmeta.PathOn(r.BaseURL, to)
 	return f
 }
 
