@@ -126,11 +126,14 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 		return before
 	}
 	err := s.loadQueue(ctx)
-	isNone := errors.Is(err, fs.ErrNotExist) // or the storage has lost it
-	fails := err != nil && (!isNone || !makes)
-	isTold := fails && makes && s.ctx.Err() == nil
-	s.logger.While(isTold, zap.WarnLevel, "loading announcements", "announcements wait: they cannot be loaded", zap.Error(err))
-	if fails {
+	isNone := errors.Is(err, fs.ErrNotExist) // never stored, or the storage has lost it
+	isUnread := err != nil && !isNone
+	// A poll neither warns nor ends the warning: the refresh that follows does.
+	if makes {
+		s.logger.While(isUnread && s.ctx.Err() == nil, zap.WarnLevel, "loading announcements",
+			"announcements wait: they cannot be loaded", zap.Error(err))
+	}
+	if isUnread || isNone && !makes {
 		return nil
 	}
 	if isNone && !s.makeQueue(ctx, before) {

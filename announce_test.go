@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // TestPrivateSite: what only visitors with a client certificate can read is not announced, and log and status say why.
@@ -268,6 +271,29 @@ func TestDamagedQueue(t *testing.T) {
 		if err != nil || s.state.queue.Load() == nil || warnings != i {
 			t.Errorf("%s: got %v, %d warnings", stored, err, warnings)
 		}
+	}
+}
+
+// unreadable is a storage of which nothing can be loaded.
+type unreadable struct{ store.Storage }
+
+func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs.ErrPermission }
+
+// TestUnreadQueue: that announcements cannot be loaded is told once, however often a poll tries in between.
+func TestUnreadQueue(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
+	b.app.folder = t.TempDir()
+	s := b.site("named.example")
+	s.state.queued = persist.NewFile(unreadable{}, "queue.json")
+	for range 3 {
+		for _, makes := range []bool{true, false} {
+			if q := s.announcements(t.Context(), makes); q != nil {
+				t.Errorf("got %+v", q)
+			}
+		}
+	}
+	if n := b.logged("announcements wait: they cannot be loaded"); n != 1 {
+		t.Errorf("it is told %d times", n)
 	}
 }
 
