@@ -234,7 +234,7 @@ func TestUpdateOf(t *testing.T) {
 	out := s.refresh(t.Context(), false)
 	out.Selected.Changes.Changed = out.Selected.Changes.Added
 	before := &publication{snapshot: listing(1), selectedBy: 1}
-	r := &refreshing{before: before, selectedBy: 2, start: b.clock, crawled: out.Crawled}
+	r := &refreshing{served: before, selectedBy: 2, start: b.clock, crawled: out.Crawled}
 	if got := s.updateOf(r, before, &out); got.Changes.Changed.Count != 20 || !got.Gathered || !got.Complete || !got.Begun.Equal(b.clock) {
 		t.Errorf("%+v", got)
 	}

@@ -84,8 +84,8 @@ func TestIsSame(t *testing.T) {
 	} {
 		s := newBench(t, nil).site("named.example")
 		s.handler.settings.crawl.Off = test.isOff
-		r := &refreshing{before: new(publication)}
-		r.before.history.Last = held
+		r := &refreshing{served: new(publication)}
+		r.served.history.Last = held
 		if got := s.isSame(r, &test.out); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
@@ -114,9 +114,9 @@ func TestBudget(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		s := b.site("named.example")
-		test.r.before = new(publication)
+		test.r.served = new(publication)
 		if test.serves {
-			test.r.before = &publication{snapshot: listing(1)}
+			test.r.served = &publication{snapshot: listing(1)}
 		}
 		got := s.budget(&test.r)
 		if got.Until.Sub(b.clock) != test.want || got.Patience != test.patience || got.Stop != s.ctx {
@@ -181,11 +181,11 @@ func TestCircumstances(t *testing.T) {
 		"crawl off":            {func(_ *refreshing, h *Handler) { h.settings.crawl.Off = true }, func(c *circumstances) { c.crawlOff = true }},
 		"settings":             {func(r *refreshing, _ *Handler) { r.selectedBy = 7 }, func(c *circumstances) { c.selectedBy = 7 }},
 		"records were lost":    {func(r *refreshing, _ *Handler) { r.crawled.Lost = true }, func(c *circumstances) { c.lost = true }},
-		"they were, and other": {func(r *refreshing, _ *Handler) { r.before.history.Lost = r.batch }, func(c *circumstances) { c.lost = true }},
+		"they were, and other": {func(r *refreshing, _ *Handler) { r.served.history.Lost = r.batch }, func(c *circumstances) { c.lost = true }},
 	} {
 		b := newBench(t, nil)
 		s := b.site("named.example")
-		r := &refreshing{batch: b.clock, before: new(publication), candidates: merge.Start(t.Context(), nil, merge.Options{})}
+		r := &refreshing{batch: b.clock, served: new(publication), candidates: merge.Start(t.Context(), nil, merge.Options{})}
 		test.change(r, b.handler)
 		want := circumstances{now: b.clock}
 		test.want(&want)
@@ -463,7 +463,7 @@ func TestPublicationOf(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		s := b.site("named.example")
-		r := &refreshing{start: batch, batch: batch, before: &publication{history: test.before, built: time.Hour}, built: time.Second}
+		r := &refreshing{start: batch, batch: batch, served: &publication{history: test.before, built: time.Hour}, built: time.Second}
 		r.crawled.Lost = test.lost
 		next := s.publicationOf(r, &test.out)
 		if got := next.history; got.Partial != test.want.Partial || !got.Lost.Equal(test.want.Lost) {
@@ -744,14 +744,14 @@ func TestSwap(t *testing.T) {
 			s.state.published.Store(before)
 			s.amend(test.meanwhile)
 			now := s.published()
-			r := &refreshing{before: before}
+			r := &refreshing{served: before}
 			next := &publication{snapshot: listing(3)}
 			got := s.swap(r, next)
 			want := now
 			if test.want {
 				want = next
 			}
-			if got != test.want || s.published() != want || (r.before == next) != test.want || wait.IsDone(s.ready) != test.want {
+			if got != test.want || s.published() != want || (r.served == next) != test.want || wait.IsDone(s.ready) != test.want {
 				t.Errorf("swapped: %t, %d pages are served", got, pagesOf(s.published().snapshot))
 			}
 		})

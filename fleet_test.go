@@ -258,9 +258,9 @@ func TestLost(t *testing.T) {
 		"a day ago":              {lostFor, crawl.Result{Pending: 1}, -1},
 		"the clock was set back": {-lostFor, crawl.Result{Pending: 1}, -1},
 	} {
-		r := &refreshing{batch: now, before: new(publication), crawled: test.crawled}
+		r := &refreshing{batch: now, served: new(publication), crawled: test.crawled}
 		if test.before != 0 {
-			r.before.history.Lost = now.Add(-test.before)
+			r.served.history.Lost = now.Add(-test.before)
 		}
 		got := time.Duration(-1)
 		if at := r.lost(); !at.IsZero() {

@@ -101,7 +101,7 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	if s.app.isSuperseded() {
 		return ended(outcome.Superseded)
 	}
-	before := r.before
+	before := r.served
 	snapshot := sel.snapshot
 	// Equal documents are not replaced: clients and the feed see no other ones.
 	if d.verdict == keep || before.snapshot.Equal(snapshot) {
@@ -142,14 +142,14 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 func (s *site) swap(r *refreshing, next *publication) bool {
 	for {
 		now := s.published()
-		if now.snapshot != r.before.snapshot || now.generation != r.before.generation {
+		if now.snapshot != r.served.snapshot || now.generation != r.served.generation {
 			return false
 		}
 		if s.state.published.CompareAndSwap(now, next) {
 			break
 		}
 	}
-	r.before = next
+	r.served = next
 	s.setReady()
 	return true
 }
@@ -162,11 +162,11 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 	if isStored || s.handler.settings.crawl.Off {
 		return
 	}
-	m := r.before.meta(s.digest())
+	m := r.served.meta(s.digest())
 	m.Positions = positions
 	known := s.names().traits(r.probed)
 	m.Site = &known
-	s.logState("commit", r.records.Write(r.before.snapshot, m))
+	s.logState("commit", r.records.Write(r.served.snapshot, m))
 }
 
 // share commits a publication for the other processes, and reports whether this one may serve it.
@@ -199,15 +199,15 @@ func (s *site) isSame(r *refreshing, out *report.Refresh) bool {
 	if out.Selected.IsMade() && !s.handler.settings.crawl.Off {
 		return false
 	}
-	return out.Result == outcome.Unchanged || !out.Changed && out.Outcome == r.before.history.Last
+	return out.Result == outcome.Unchanged || !out.Changed && out.Outcome == r.served.history.Last
 }
 
 // result is what there is to tell of a refresh, or of a part of it, that is published.
 func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publish.Snapshot) report.Refresh {
 	now := s.app.now()
 	out := report.Refresh{
-		Outcome:  d.ending(r.before.snapshot, snapshot),
-		Changed:  r.before.snapshot != snapshot, // equal documents are the same
+		Outcome:  d.ending(r.served.snapshot, snapshot),
+		Changed:  r.served.snapshot != snapshot, // equal documents are the same
 		Begun:    r.start,
 		Took:     now.Sub(r.start),
 		Cost:     r.cost,
@@ -224,8 +224,8 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 			r.source.clearOldWarnings()
 		}
 	}
-	out.DatesDue = r.before.history.DatesDue
-	out.NewsSpan = r.before.history.News
+	out.DatesDue = r.served.history.DatesDue
+	out.NewsSpan = r.served.history.News
 	if sel.result.IsMade() {
 		out.DatesDue = sel.result.DatesDue
 		out.NewsSpan = outcome.Span{}
@@ -240,7 +240,7 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 
 // publicationOf returns what is served after a refresh.
 func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
-	next := *r.before
+	next := *r.served
 	next.snapshot = out.Snapshot
 	if out.Snapshot != nil {
 		next.names = out.Snapshot
@@ -252,7 +252,7 @@ func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 	next.probed = r.probed
 	next.built = r.built
 	next.cost = out.Cost
-	next.history = r.before.history.After(out.Outcome, outcome.Ended{
+	next.history = r.served.history.After(out.Outcome, outcome.Ended{
 		Begun:    r.start.UTC().Truncate(time.Second),
 		Failed:   failedSources(out.Merged.Failed),
 		Selected: out.Selected.IsMade(),
@@ -280,11 +280,11 @@ func (s *site) tell(ctx context.Context, r *refreshing, before *publication, out
 	if s.ctx.Err() != nil {
 		return
 	}
-	next := r.before
-	s.log(out, before, next)
-	s.logProbed(out, next.report)
-	isComplete := next.report.Pages > 0 && next.report.Pending == 0
-	isMissing := func(suffix string) bool { return isComplete && next.snapshot.Find(suffix) == nil }
+	served := r.served
+	s.log(out, before, served)
+	s.logProbed(out, served.report)
+	isComplete := served.report.Pages > 0 && served.report.Pending == 0
+	isMissing := func(suffix string) bool { return isComplete && served.snapshot.Find(suffix) == nil }
 	s.logger.OnceIf(s.handler.Feed && isMissing(webpage.Feed), zap.WarnLevel, "feed",
 		"there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
 	s.logger.OnceIf(s.handler.News != nil && isMissing(webpage.NewsSitemap), zap.WarnLevel, "news",

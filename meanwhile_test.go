@@ -149,7 +149,7 @@ func TestRefetchedIsNotNew(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		out.Crawled.Lost = lost
 		before := &publication{snapshot: listing(1)}
-		r := &refreshing{before: before, crawled: out.Crawled}
+		r := &refreshing{served: before, crawled: out.Crawled}
 		if got := s.updateOf(r, before, &out).Changes.Added.Count; (got == 0) != lost {
 			t.Errorf("lost %t: %d pages are announced as new", lost, got)
 		}

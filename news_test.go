@@ -202,7 +202,7 @@ func TestNewsAnnounced(t *testing.T) {
 		b.clock = begun.Add(step.at)
 		before := s.published()
 		out := s.refresh(t.Context(), false)
-		u := s.updateOf(&refreshing{before: before}, before, &out)
+		u := s.updateOf(&refreshing{served: before}, before, &out)
 		if u.Selected != step.made || !slices.Equal(u.News, step.want) {
 			t.Errorf("after %s: selected %t, news %q, want %t, %q", step.at, u.Selected, u.News, step.made, step.want)
 		}

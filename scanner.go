@@ -124,11 +124,11 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 			return failed(err)
 		}
 		// Of a site that several processes share, what only this one sees by now is left to the others.
-		changes := r.records.IsShared() && !r.before.snapshot.Equal(selected.snapshot)
+		changes := r.records.IsShared() && !r.served.snapshot.Equal(selected.snapshot)
 		if changes && s.yieldsSince(ctx, r) {
 			return ended(outcome.Later)
 		}
-		decided := decide(r.before, selected, s.circumstances(r))
+		decided := decide(r.served, selected, s.circumstances(r))
 		if decided.verdict == goOn {
 			continue
 		}
@@ -164,7 +164,7 @@ type refreshing struct {
 	crawling   *crawl.Run // nil: with crawl off
 	refetch    *refetch   // with which it begins; nil: none
 
-	before  *publication  // what is served: by the refresh before, or by an earlier part of this one
+	served  *publication  // by the refresh before, or since by a part of this one
 	step    time.Duration // how long the next part of the crawl may take
 	crawled crawl.Result  // so far
 	built   time.Duration // how long selecting and building took last
@@ -174,7 +174,7 @@ type refreshing struct {
 
 func (s *site) newRefreshing(records *persist.Records, probed *probeResult, demanded bool) *refreshing {
 	now := s.app.now()
-	before := s.published()
+	served := s.published()
 	return &refreshing{
 		demanded: demanded,
 		start:    now,
@@ -182,9 +182,9 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 		wasReady: wait.IsDone(s.ready),
 		records:  records,
 		probed:   probed,
-		before:   before,
+		served:   served,
 		step:     firstPublication,
-		built:    before.built,
+		built:    served.built,
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	set := &s.handler.settings
 	source.demanded = r.demanded
 	r.source = source
-	s.hasWatched = s.hasWatched || r.before.snapshot != nil // see Refresh.watcher
+	s.hasWatched = s.hasWatched || r.served.snapshot != nil // see Refresh.watcher
 	r.source.warnOfHidden(ctx)
 	r.source.warnOfShadowed(ctx)
 	if r.probed.llms.exists {
@@ -109,7 +109,7 @@ func (s *site) crawlTime(r *refreshing) time.Duration {
 	}
 	interval := s.handler.settings.interval
 	// Clients wait for a first sitemap until their time-out.
-	if r.before.snapshot == nil {
+	if r.served.snapshot == nil {
 		return max(interval, firstWait)
 	}
 	// An operator waits no longer than that.
@@ -145,7 +145,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 
 		CountLinkers: set.beside.LLMs,
 	}
-	if confirmed := r.before.history.Confirmed; !confirmed.IsZero() {
+	if confirmed := r.served.history.Confirmed; !confirmed.IsZero() {
 		p.Confirmed = confirmed.Unix()
 	}
 	if s.isFrontInScope() {
@@ -215,7 +215,7 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 func (s *site) budget(r *refreshing) crawl.Budget {
 	// While nothing is published, one page that hangs must not keep all others from clients that wait.
 	patience := fetchTimeout + fetchGrace
-	isFirst := r.step == firstPublication && r.before.snapshot == nil
+	isFirst := r.step == firstPublication && r.served.snapshot == nil
 	if !r.wasReady || isFirst {
 		patience = firstHangs
 	}
@@ -228,8 +228,8 @@ func (s *site) budget(r *refreshing) crawl.Budget {
 // selectPages is the stages select and build, unless nothing has changed.
 func (s *site) selectPages(ctx context.Context, r *refreshing) (selection, error) {
 	isOff := s.handler.settings.crawl.Off
-	if !isOff && r.before.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn, r.batch) {
-		return selection{snapshot: r.before.snapshot}, nil
+	if !isOff && r.served.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn, r.batch) {
+		return selection{snapshot: r.served.snapshot}, nil
 	}
 	return s.build(ctx, r, false)
 }
@@ -286,7 +286,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		o.SectionOf = set.sections.of
 		o.Listed = set.sections.note
 	}
-	sel.snapshot, err = publish.Build(ctx, pages, r.before.names, o)
+	sel.snapshot, err = publish.Build(ctx, pages, r.served.names, o)
 	if err != nil {
 		return sel, fmt.Errorf("building the documents: %w", err)
 	}
@@ -375,7 +375,7 @@ func (s *site) circumstances(r *refreshing) circumstances {
 		demanded:   r.demanded,
 		crawlOff:   s.handler.settings.crawl.Off,
 		selectedBy: r.selectedBy,
-		newFailed:  newFailed(r.before.history, r.candidates.Result().Failed),
+		newFailed:  newFailed(r.served.history, r.candidates.Result().Failed),
 		lost:       !r.lost().IsZero(),
 		unseen:     s.state.fleet != nil && !s.state.fleet.Judge().IsSeconded,
 		now:        r.batch,
@@ -387,7 +387,7 @@ const lostFor = 24 * time.Hour
 
 // lost returns when records were lost, of which not all pages are fetched again; zero: none were.
 func (r *refreshing) lost() time.Time {
-	at := r.before.history.Lost
+	at := r.served.history.Lost
 	if at.IsZero() && r.crawled.Lost {
 		at = r.batch
 	}
