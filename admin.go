@@ -193,7 +193,7 @@ func (a *App) sitesOf(url string) ([]*site, error) {
 	if isSitePattern(url) {
 		return a.sitesMatching(url)
 	}
-	found, path, err := a.sitesAt(url, siteURL)
+	found, path, err := a.sitesAt(url, ofSite)
 	if err != nil {
 		return nil, err
 	}
@@ -216,18 +216,18 @@ func (a *App) sitesMatching(pattern string) ([]*site, error) {
 	return found, nil
 }
 
-// What a URL is to be of, as errors say it.
+// What an error says that a URL should have been of.
 const (
-	pageURL = "a page, such as https://example.com/page"
-	siteURL = "a site, such as https://example.com, or a pattern with an asterisk, such as '*.example.com'"
+	ofPage = "a page, such as https://example.com/page"
+	ofSite = "a site, such as https://example.com, or a pattern with an asterisk, such as '*.example.com'"
 )
 
-// sitesAt are the sites of an absolute URL's scheme, host and port, else those of its host, and the URL's path. kind is what
-// it is to be the URL of.
-func (a *App) sitesAt(raw, kind string) (found []*site, path string, err error) {
+// sitesAt returns the sites with the scheme, host and port of an absolute URL, else those of its host, and the URL's path. The
+// error is an APIError; it names what was expected: ofPage or ofSite.
+func (a *App) sitesAt(raw, expected string) (found []*site, path string, err error) {
 	u, err := origin.ParseURL(raw)
 	if err != nil {
-		err = fmt.Errorf("not the URL of %s: %w", kind, err)
+		err = fmt.Errorf("not the URL of %s: %w", expected, err)
 		return nil, "", caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}
 	found = slices.DeleteFunc(a.allSites(), func(s *site) bool {

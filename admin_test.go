@@ -221,12 +221,12 @@ func TestSitesAt(t *testing.T) {
 		"http://A.example.:80/./%7e/x?b=c#d": "/~/x?b=c",
 		"http://a.example/it%27s":            "/it%27s",
 	} {
-		if sites, got, err := s.app.sitesAt(raw, pageURL); err != nil || got != want || len(sites) != 1 {
+		if sites, got, err := s.app.sitesAt(raw, ofPage); err != nil || got != want || len(sites) != 1 {
 			t.Errorf("%q: got %q, %v, %v, want %q", raw, got, sites, err, want)
 		}
 	}
 	for _, raw := range []string{"/a.html", "http://a.example/" + strings.Repeat("%0", 1<<20)} {
-		_, _, err := s.app.sitesAt(raw, pageURL)
+		_, _, err := s.app.sitesAt(raw, ofPage)
 		refused, ok := errors.AsType[caddy.APIError](err)
 		if !ok || refused.HTTPStatus != http.StatusBadRequest || !strings.HasPrefix(refused.Err.Error(), "not the URL of a page, such as ") || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)

@@ -397,9 +397,11 @@ func keyOf(path string) string {
 
 // serveKey serves the key file of IndexNow if the request is for that of the site; false: it is not.
 func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix string) bool {
-	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if !onlyReads(r) {
+		return false
+	}
 	id, err := h.idOf(r, prefix)
-	if err != nil || !isRead {
+	if err != nil {
 		return false
 	}
 	// Any path may look like a key: it makes no site.

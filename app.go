@@ -168,7 +168,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.compute = wait.NewSlots(half)
 	a.listing = wait.NewSlots(1)
 	a.turns = schedule.NewTurns(maxRefreshes)
-	a.folder, err = stateFolder(a.State, caddy.NewReplacer())
+	a.folder, err = stateFolder(a.State)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (a *App) takeOver() {
 func (a *App) handlerOf(key hostKey, onDemand bool) *Handler {
 	i := slices.IndexFunc(a.handlers, func(h *Handler) bool {
 		isSame := h.settings.base == "" && h.listener == key.listener && h.settings.path == key.path
-		return isSame && onDemand == !h.names(key.address) && h.mounts.matchesHost(key.host, key.prefix)
+		return isSame && onDemand == !h.spellsOut(key.address) && h.mounts.matchesHost(key.host, key.prefix)
 	})
 	if i < 0 {
 		return nil
@@ -413,7 +413,7 @@ func (a *App) site(id siteID, requested time.Time) (*site, error) {
 	if other := a.hosts[id.ofHost()]; other != nil {
 		a.remove(other.site)
 	}
-	onDemand := h.settings.base == "" && !h.names(id.address)
+	onDemand := h.settings.base == "" && !h.spellsOut(id.address)
 	if onDemand && !a.hasRoom() {
 		return nil, errTooManySites
 	}

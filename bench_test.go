@@ -196,7 +196,7 @@ func quiet(t testing.TB, cfg *caddy.Config) *caddy.Config {
 // BenchmarkPass is a request that is not for the handler.
 func BenchmarkPass(b *testing.B) {
 	v := newVisiting(b, &SourceTraffic{})
-	v.handler.watches = false
+	v.handler.recordsVisits = false
 	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
 	r, w := v.request(http.MethodGet, "/docs/guide/install.html", nil), sink{make(http.Header)}
 	b.ReportAllocs()
@@ -209,7 +209,7 @@ func BenchmarkPass(b *testing.B) {
 
 // serve makes a site serve a snapshot, which may be nil.
 func (s *site) serve(snapshot *publish.Snapshot) {
-	s.state.published.Store(&publication{snapshot: snapshot, names: snapshot})
+	s.state.published.Store(&publication{snapshot: snapshot, lastSnapshot: snapshot})
 }
 
 // restore makes a site restore what is stored of it.

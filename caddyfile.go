@@ -240,7 +240,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	line := *d
 	block := func([]string) option.Options { return all }
 	err := unmarshal(d, option.Option{Name: "sitemap", Block: block}, func() error {
-		if _, err := stateFolder(app.State, nil); err != nil {
+		if err := checkState(app.State); err != nil {
 			return err
 		}
 		if err := checkPatience(app.FleetPatience); err != nil {

@@ -362,8 +362,8 @@ func TestNamesAfterLoss(t *testing.T) {
 	lists := b.pages
 	b.pages = status(http.StatusForbidden)
 	b.wantPages(s, 0)
-	if got := s.published(); got.names != first || got.report.Result != outcome.Empty {
-		t.Errorf("got %p, want %p: %+v", got.names, first, got.report)
+	if got := s.published(); got.lastSnapshot != first || got.report.Result != outcome.Empty {
+		t.Errorf("got %p, want %p: %+v", got.lastSnapshot, first, got.report)
 	}
 	b.pages = lists
 	b.wantPages(s, 1)
@@ -501,7 +501,7 @@ func TestCostOfFailedSource(t *testing.T) {
 func TestRestorePublication(t *testing.T) {
 	served := listing(1)
 	stored := listing(2)
-	before := &publication{snapshot: served, names: served, selectedBy: 1, report: new(report.Report)}
+	before := &publication{snapshot: served, lastSnapshot: served, selectedBy: 1, report: new(report.Report)}
 	for name, test := range map[string]struct {
 		before            *publication
 		stored            *publish.Snapshot
@@ -513,7 +513,7 @@ func TestRestorePublication(t *testing.T) {
 		"nothing was listed":                     {before: new(publication), isTold: true},
 		"other settings":                         {before: new(publication), stored: stored, isOther: true, isTold: true, wantNames: stored},
 		"it serves already":                      {before: before, stored: stored, wantNames: served},
-		"it has served":                          {before: &publication{names: served, report: new(report.Report)}, stored: stored, isServed: true, wantNames: stored},
+		"it has served":                          {before: &publication{lastSnapshot: served, report: new(report.Report)}, stored: stored, isServed: true, wantNames: stored},
 		"another process":                        {before: new(publication), stored: stored, isShared: true, isServed: true, isTold: true, wantNames: stored},
 		"another process, while this one serves": {before: before, stored: stored, isShared: true, isServed: true, isTold: true, wantNames: stored},
 		"another process lists nothing any more": {before: before, isShared: true, isServed: true, isTold: true, wantNames: served},
@@ -542,8 +542,8 @@ func TestRestorePublication(t *testing.T) {
 			if got.snapshot != want.snapshot || got.selectedBy != want.selectedBy || got.generation != want.generation || wait.IsDone(s.ready) != test.isServed {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
-			if got.names != test.wantNames {
-				t.Errorf("got the names of %p, want %p", got.names, test.wantNames)
+			if got.lastSnapshot != test.wantNames {
+				t.Errorf("got the names of %p, want %p", got.lastSnapshot, test.wantNames)
 			}
 			if isTold := got.report == m.Report && got.history.Confirmed.Equal(batch) && got.probed != nil; isTold != test.isTold {
 				t.Errorf("got %+v, %+v", got.history, got.report)

@@ -79,7 +79,7 @@ type alternateLeftOut struct {
 // covering returns the site whose sitemap covers a URL, and the URL's path. Of several, the one counts that lists it,
 // else the last.
 func (a *App) covering(rawURL string) (of *site, path string, err error) {
-	sites, path, err := a.sitesAt(rawURL, pageURL)
+	sites, path, err := a.sitesAt(rawURL, ofPage)
 	if err != nil {
 		return nil, "", err
 	}
@@ -126,7 +126,7 @@ type explanations struct {
 // explainOn explains a path on the sites of a URL or pattern, one after the other: their pages may be those of one upstream.
 func (a *App) explainOn(ctx context.Context, pattern, raw string) (all explanations, err error) {
 	path, err := page.Normal(raw)
-	if err != nil || !strings.HasPrefix(raw, "/") {
+	if err != nil {
 		err = fmt.Errorf("'%s' is not a path such as /page, which it must be with a site", terminal.Clip(raw))
 		return all, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}

@@ -26,10 +26,16 @@ type rereading struct {
 	By  string    `json:"due_by,omitempty"`
 }
 
+// isFetchedAgain reports whether the page of a record is ever fetched again: it was fetched once, something still names it, and
+// neither robots.txt nor 'crawl disallow' forbids it.
+func isFetchedAgain(rec *store.Record) bool {
+	const forbidden = store.Blocked | store.Disallowed
+	return rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&forbidden == 0
+}
+
 // dueOf returns when the page of a record is fetched again, and by what; zero: it is not, or never was fetched.
 func (s *site) dueOf(rec *store.Record) (at time.Time, by string) {
-	const unwanted = store.Blocked | store.Disallowed
-	if rec.Fetched == 0 || rec.Absent != 0 || rec.Flags&unwanted != 0 {
+	if !isFetchedAgain(rec) {
 		return time.Time{}, ""
 	}
 	at = timeAt(rec.Due)

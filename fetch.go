@@ -276,23 +276,19 @@ func (f *siteFetcher) digest() uint64 {
 	return digestOf(f.handler.settings.digest, f.routes, trustsProxies(f.handler.server))
 }
 
-// fetch requests a page at an internal path: see identity.internalPath.
-func (f *siteFetcher) fetch(ctx context.Context, path string, limit int) (*crawl.Response, error) {
-	return f.get(ctx, crawl.Request{Path: path, Limit: limit}, nil)
-}
-
 // request returns a request as a visitor's reaches the server.
 func (f *siteFetcher) request(r crawl.Request) request {
 	return request{Request: r, origin: f.internalOrigin, host: f.host, abandoned: &f.handler.abandoned}
 }
 
-// fetchData is fetch for what is no page: robots.txt, a list or a sitemap, or the path of ours. p is filled in by the
+// fetchData requests at an internal path what is no page: robots.txt, a list or a sitemap, or the path of ours. p is filled in by the
 // handler that the request reaches; nil: it is no probe.
 func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
 	header := http.Header{"Accept": {acceptAny}}
 	return f.get(ctx, crawl.Request{Path: path, Header: header, Limit: limit}, p)
 }
 
+// get requests an internal path: see identity.internalPath.
 func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
 	q := f.request(r)
 	q.probe = p

@@ -359,7 +359,7 @@ func TestHostOfBaseURL(t *testing.T) {
 			if _, err := s.fetcher.Fetch(t.Context(), crawl.Request{Path: path}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.fetcher.fetch(t.Context(), path, 100); err != nil {
+			if _, err := s.fetcher.get(t.Context(), crawl.Request{Path: path, Limit: 100}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -40,8 +40,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if ok && want.isFormer {
 		ok = h.hasFormer(r, want, prefix)
 	}
-	if !ok && h.watches {
-		return h.watch(w, r, next)
+	if !ok && h.recordsVisits {
+		return h.serveRecording(w, r, next)
 	}
 	if !ok {
 		return next.ServeHTTP(w, r)
@@ -229,19 +229,23 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 	if !want.isFormOf(d) || s.hasOwn(want.suffix) {
 		return http.StatusNotFound, next.ServeHTTP(w, r)
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if !onlyReads(r) {
 		w.Header().Set("Allow", "GET, HEAD")
 		return http.StatusMethodNotAllowed, caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
 	return writeDocument(w, r, d, want.form, s.fresh()), nil
 }
 
+// onlyReads reports whether a request changes nothing by its method.
+func onlyReads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
 // hasFormer reports whether a site has, or had, a document by a name that the configuration does not know. Such a name may be
 // made up, or that of a sitemap of the application: it makes no site, and waits for nothing.
 func (h *Handler) hasFormer(r *http.Request, want wanted, prefix string) bool {
 	// Requests that change something are the next handler's, whatever a former section was called.
-	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if !isRead {
+	if !onlyReads(r) {
 		return false
 	}
 	id, err := h.idOf(r, prefix)

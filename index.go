@@ -25,9 +25,9 @@ import (
 // its place in one step. Requests, operators, the next refresh, the next configuration and the next process read it as a
 // whole.
 type publication struct {
-	snapshot *publish.Snapshot // nil: nothing is served
-	names    *publish.Snapshot // the last one that was not nil: the names of its shards and sections still work
-	sections sections          // by which the pages of snapshot are in its documents
+	snapshot     *publish.Snapshot // nil: nothing is served
+	lastSnapshot *publish.Snapshot // the last one that was not nil: the names of its shards and sections still work
+	sections     sections          // by which the pages of snapshot are in its documents
 
 	generation *store.Generation // of records, as of the last selection, also if that was not served; nil: it is not known
 	selectedBy uint64            // digest of what else that depended on
@@ -243,7 +243,7 @@ func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 	next := *r.served
 	next.snapshot = out.Snapshot
 	if out.Snapshot != nil {
-		next.names = out.Snapshot
+		next.lastSnapshot = out.Snapshot
 	}
 	if out.Selected.IsMade() {
 		next.generation = out.Selected.Generation
@@ -470,13 +470,13 @@ func (s *site) restorePublication(
 		}
 		// Documents by other settings, such as of sections, are not served, but their names still work.
 		if !isServed {
-			next.names = cmp.Or(next.names, snapshot)
+			next.lastSnapshot = cmp.Or(next.lastSnapshot, snapshot)
 			return
 		}
 		next.snapshot = snapshot
 		next.sections = s.handler.settings.sections
 		if snapshot != nil {
-			next.names = snapshot
+			next.lastSnapshot = snapshot
 		}
 		next.generation = records
 		next.selectedBy = m.Selected

@@ -200,14 +200,14 @@ type Handler struct {
 	ctx      caddy.Context
 	settings settings
 
-	sources     []input
-	isDefault   bool         // no source is written
-	linksAlone  *discovery   // of sites whose pages are found by links, as no source is written; nil: there are none
-	wantsRoot   bool         // a source uses the site's own root
-	underscored pathPatterns // include patterns of files with a path segment that begins with "_"
-	discovery   *discovery   // nil: no source discovers pages
-	logs        []*logReader // one for each access_log source
-	watches     bool         // there is a traffic source
+	sources       []input
+	isDefault     bool         // no source is written
+	byLinks       *discovery   // of sites whose pages are found by links, as no source is written; nil: there are none
+	wantsRoot     bool         // a source uses the site's own root
+	underscored   pathPatterns // include patterns of files with a path segment that begins with "_"
+	discovery     *discovery   // nil: no source discovers pages
+	logs          []*logReader // one for each access_log source
+	recordsVisits bool         // there is a traffic source
 
 	limiter    *crawl.Limiter // of requests to upstreams, of all sites
 	abandoned  atomic.Int32   // fetches that have not returned
@@ -491,12 +491,12 @@ func (h *Handler) needsPages() bool {
 // turns out to be an application's where none is.
 func (h *Handler) compileDiscoveries() (err error) {
 	if h.isDefault && !h.settings.crawl.Off {
-		h.linksAlone, err = discoveryOf(linksAlone, false)
+		h.byLinks, err = joinDiscoveries(onlyLinks, false)
 		if err != nil {
 			return err
 		}
 	}
-	h.discovery, err = h.compileDiscovery()
+	h.discovery, err = joinDiscoveries(h.sources, h.settings.crawl.Off)
 	return err
 }
 
@@ -525,7 +525,7 @@ func (h *Handler) compilePath(c *option.Checker, base string) {
 }
 
 // checkSources checks the settings of the sources, and notes what the handler does for them. Those of sources that
-// discover pages are checked together: see compileDiscovery.
+// discover pages are checked together: see joinDiscoveries.
 func (h *Handler) checkSources(c *option.Checker) {
 	for _, source := range h.sources {
 		switch source := source.(type) {
@@ -536,7 +536,7 @@ func (h *Handler) checkSources(c *option.Checker) {
 		case *SourceURLs:
 			c.Note(source.check(h.settings.base))
 		case *SourceTraffic:
-			h.watches = true
+			h.recordsVisits = true
 		case discoverer:
 		default: // a guest gets the root in its Refresh
 			h.wantsRoot = true

@@ -95,8 +95,8 @@ type probe struct {
 	robots bool     // a request for robots.txt has reached handler
 	files  siteFiles
 
-	isKnown bool // files are not asked for
-	proxied bool // an upstream responded
+	skipsFiles bool // the site's files are known, and are not asked for
+	proxied    bool // an upstream responded
 }
 
 type probeCtxKey struct{}
@@ -144,12 +144,12 @@ type probeMode struct {
 // before is the result of the probe before, as far as it is known.
 func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeMode) (probeResult, frontPage, error) {
 	now := f.handler.app.now()
-	isRecent := func(at time.Time) bool { return !mode.isFresh && isRecent(at, now, f.handler.settings.interval) }
+	mayRely := func(at time.Time) bool { return !mode.isFresh && isRecent(at, now, f.handler.settings.interval) }
 
 	// Where the front page redirects, each probe requests the page with the links instead: see entrance.
-	isFrontKnown := before.entrance.path != "" && isRecent(before.entrance.asked)
+	isFrontKnown := before.entrance.path != "" && mayRely(before.entrance.asked)
 	front := before.entrance.redirect
-	status := http.StatusFound
+	status := http.StatusFound // of front, if that is relied on: any redirect will do
 	if mode.atFront {
 		front, status = f.fetchFront(ctx)
 		if absent := f.blockedAtFront(status, blockage{}); absent.reason != "" {
@@ -158,7 +158,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	}
 
 	known := askedFiles{before.siteFiles, before.rootAsked}
-	p, files, blocked, err := f.findFiles(ctx, known, isRecent(known.asked), now)
+	p, files, blocked, err := f.findFiles(ctx, known, mayRely(known.asked), now)
 	if err != nil {
 		return probeResult{}, frontPage{}, err
 	}
@@ -168,7 +168,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	}
 	blocked = f.blockedAtFront(status, blocked)
 	robots := before.robots
-	if !robots.isReliable(isRecent) {
+	if !robots.isReliable(mayRely) {
 		robots = f.fetchRobots(ctx)
 	}
 	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
@@ -217,15 +217,14 @@ type askedFiles struct {
 	asked time.Time // zero: no upstream responded
 }
 
-// findFiles is findHandler, and returns what is known of the site's files then: what was known before, if isKnown says that it
-// stands.
-func (f *siteFetcher) findFiles(ctx context.Context, before askedFiles, isKnown bool, now time.Time) (*probe, askedFiles, blockage, error) {
-	p, blocked, err := f.findHandler(ctx, isKnown)
+// findFiles is findHandler, and returns what is known of the site's files then: what was known before, if they are skipped.
+func (f *siteFetcher) findFiles(ctx context.Context, before askedFiles, skipsFiles bool, now time.Time) (*probe, askedFiles, blockage, error) {
+	p, blocked, err := f.findHandler(ctx, skipsFiles)
 	if err != nil {
 		return nil, before, blocked, err
 	}
 	found := askedFiles{siteFiles: p.files}
-	if isKnown {
+	if skipsFiles {
 		found = before
 	}
 	if p.proxied {
@@ -237,11 +236,11 @@ func (f *siteFetcher) findFiles(ctx context.Context, before askedFiles, isKnown 
 // findHandler requests the sitemap. It returns what the handler that the request reached has filled in, and what is
 // wrong if that is another one, or none.
 //
-// isKnown says that the site's files are not asked for. Where they are, the handler may pass the request on to the application,
+// skipsFiles says that the site's files are known, and are not asked for. Where they are, the handler may pass the request on to the application,
 // as a handler on the way might set the root: asked by each probe, that would be 60 requests an hour.
-func (f *siteFetcher) findHandler(ctx context.Context, isKnown bool) (*probe, blockage, error) {
-	sitemap := f.id.prefix + f.handler.settings.path
-	p := &probe{handler: f.handler, prefix: f.id.prefix, isKnown: isKnown}
+func (f *siteFetcher) findHandler(ctx context.Context, skipsFiles bool) (*probe, blockage, error) {
+	sitemap := f.internalDocPath("", ".xml")
+	p := &probe{handler: f.handler, prefix: f.id.prefix, skipsFiles: skipsFiles}
 	res, err := f.fetchData(ctx, sitemap, peekBody, p)
 	// A handler may still write to the probe, so that nothing of it may be read.
 	if errors.Is(err, errAbandoned) {
@@ -317,11 +316,10 @@ func (f *siteFetcher) canonicalHost(front *crawl.Response) string {
 
 // lookForStylesheet finds out whether the site has its own stylesheet.
 func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownFile) ownFile {
-	set := &f.handler.settings
-	if !set.beside.Stylesheet {
+	if !f.handler.settings.beside.Stylesheet {
 		return ownFile{}
 	}
-	path := f.id.prefix + strings.TrimSuffix(set.path, ".xml") + webpage.Stylesheet
+	path := f.internalDocPath(webpage.Stylesheet, "")
 	return f.lookForOwn(ctx, path, 0, before, func(res *crawl.Response) bool {
 		return strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
 	})
@@ -363,7 +361,7 @@ func (f *siteFetcher) lookForOwn(
 // front page, as HTML or as a redirect, and no file does. Any other response of an upstream, such as an error, decides
 // nothing, so that the site stays what it was while an application is restarted. front is nil if there was no response.
 func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *siteFiles, before bool) bool {
-	if f.handler.linksAlone == nil {
+	if f.handler.byLinks == nil {
 		return false
 	}
 	if front == nil || front.Status >= http.StatusBadRequest {
@@ -495,7 +493,7 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	rooted := rootVar(r) != ""
 	// What follows may panic, as abort does.
 	defer func() { p.files = h.mounts.locate(r, p.prefix, rooted) }()
-	if !rooted && h.wantsRoot && !p.isKnown {
+	if !rooted && h.wantsRoot && !p.skipsFiles {
 		// A root inside of handle { } is set by a later handler.
 		return next.ServeHTTP(w, r)
 	}
@@ -626,7 +624,7 @@ func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeRes
 		level = zap.InfoLevel
 	}
 	message := cmp.Or(last.Reason, "no page to list, so there is no sitemap")
-	path := s.id.prefix + s.handler.settings.path
+	path := s.internalDocPath("", ".xml")
 	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", path))
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))

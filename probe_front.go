@@ -44,9 +44,10 @@ func (f *siteFetcher) fetchWhole(ctx context.Context, path string) (*crawl.Respo
 }
 
 // fetchEntrance requests the page to which the front page redirects, if the probe before has seen so, too: else the crawl is to
-// see the redirect. front is the front page's response, which isKnown says is not of this probe.
+// see the redirect. front is the front page's response; isOld: to an earlier
+// probe.
 func (f *siteFetcher) fetchEntrance(
-	ctx context.Context, front *crawl.Response, isKnown bool, before entrance, robots *robotsRules,
+	ctx context.Context, front *crawl.Response, isOld bool, before entrance, robots *robotsRules,
 ) (entrance, frontPage) {
 	own := frontPage{path: f.scope, response: front}
 	first := f.entranceAfter(f.scope, front, robots)
@@ -54,7 +55,7 @@ func (f *siteFetcher) fetchEntrance(
 		return entrance{}, own
 	}
 	at := before
-	if !isKnown {
+	if !isOld {
 		at = entrance{path: first, redirect: front}
 		if front.Proxied {
 			at.asked = f.handler.app.now()

@@ -614,7 +614,7 @@ func TestByLinksStays(t *testing.T) {
 	b.wantPages(s, 2)
 	wantLinks := func(when string) {
 		t.Helper()
-		if sources := s.published().report.Sources; len(sources) == 0 || sources[0].Source != "links" || s.discovery() != b.handler.linksAlone {
+		if sources := s.published().report.Sources; len(sources) == 0 || sources[0].Source != "links" || s.discovery() != b.handler.byLinks {
 			t.Errorf("%s: got sources %+v", when, sources)
 		}
 	}

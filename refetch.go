@@ -195,7 +195,6 @@ func (s *site) refetching(ctx context.Context, w refetch) *refetching {
 // isLeft reports whether a page is still to be fetched because an operator wants it. All that are known are wanted, but
 // some are never fetched, and those that never were are counted as pending.
 func isLeft(rec *store.Record) bool {
-	const unwanted = store.Blocked | store.Disallowed
 	hasRefetch := rec.Cause == store.ByOperator || rec.Cause == store.ByOperatorForAll
-	return hasRefetch && rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&unwanted == 0
+	return hasRefetch && isFetchedAgain(rec)
 }

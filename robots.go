@@ -27,7 +27,7 @@ const maxRobots = 8 << 20
 
 // serveRobots serves the site's own robots.txt with the Sitemap line in it.
 func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if !onlyReads(r) {
 		return next.ServeHTTP(w, r)
 	}
 	// Whatever is wrong with the request, the next handler says: a robots.txt that fails keeps crawlers out.

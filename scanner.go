@@ -196,7 +196,7 @@ func (s *site) refreshWhenDue() {
 	}
 	for {
 		// What a crawl has left of a host that visitors named needs no other request for its sitemap.
-		needsRequest := s.onDemand && !s.goesOn
+		needsRequest := s.onDemand && !s.hasLeft
 		isDue := s.schedule.Wait(s.ctx, s.app.now, needsRequest)
 		if !isDue {
 			return
@@ -247,7 +247,7 @@ func (s *site) run() {
 	s.noteListed()
 	s.noteAbsence(&out)
 	hasCrawled := out.IsSettled() && out.Crawled.Generation != nil
-	s.goesOn = hasCrawled && !out.Crawled.Done
+	s.hasLeft = hasCrawled && !out.Crawled.Done
 	s.conclude(&out, begun)
 	s.schedule.End()
 	// The records that it has now may be more than there is room for.

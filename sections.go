@@ -212,8 +212,8 @@ func (r *Refresh) warnOfShadowedAt(ctx context.Context, suffix, option, remedy s
 
 // isReached reports whether a request for a document reaches the handler.
 func (f *siteFetcher) isReached(ctx context.Context, suffix string) (bool, error) {
-	path := f.id.prefix + strings.TrimSuffix(f.handler.settings.path, ".xml") + suffix + ".xml"
-	p := &probe{handler: f.handler, prefix: f.id.prefix, isKnown: true}
+	path := f.internalDocPath(suffix, ".xml")
+	p := &probe{handler: f.handler, prefix: f.id.prefix, skipsFiles: true}
 	_, err := f.fetchData(ctx, path, peekBody, p)
 	// A handler may still write to the probe, so that nothing of it may be read.
 	if errors.Is(err, errAbandoned) {

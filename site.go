@@ -151,9 +151,9 @@ func (h *Handler) takesForwarded(host, prefix string) bool {
 	return !isHost || h.mounts.matchesHost(clean, prefix)
 }
 
-// names reports whether the configuration spells an address out: at the listener itself, or at the
+// spellsOut reports whether the configuration spells an address out: at the listener itself, or at the
 // https port of a proxy before it. Visitors may have made up any other port that a proxy forwards.
-func (h *Handler) names(at address) bool {
+func (h *Handler) spellsOut(at address) bool {
 	isListener := at.scheme == h.listener.scheme && at.port == h.listener.port
 	isProxy := at.scheme == "https" && at.port == ""
 	return (isListener || isProxy) && h.mounts.spellsOut(at.host, at.prefix)
@@ -165,6 +165,12 @@ func (i *identity) docPath(suffix, extension string) string {
 		return cmp.Or(i.handler.settings.prefix, i.id.prefix) + suffix
 	}
 	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
+}
+
+// internalDocPath is the docPath of a document that the handler itself serves, as the server knows it: without the folder of
+// base_url, which a proxy in front may strip.
+func (i *identity) internalDocPath(suffix, extension string) string {
+	return i.id.prefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
 }
 
 // internalPath returns a path of the site's URLs as the server knows it: a proxy in front may have another prefix.
@@ -263,7 +269,7 @@ type site struct {
 	// Only for the goroutine that refreshes the site.
 	runs      int       // refreshes so far
 	absences  int       // the last refreshes, in a row, that found no front page
-	goesOn    bool      // the last refresh has left pages that are due
+	hasLeft   bool      // the last refresh has left pages that are due
 	firstLook bool      // the refresh under way is a first look: see isFirstLook
 	probedAt  time.Time // when the site was last probed
 

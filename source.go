@@ -362,13 +362,13 @@ func namesLists(source input) bool {
 	return !isFiles && !discovers
 }
 
-// linksAlone are the sources of a site of an application, where none is written.
-var linksAlone = []input{new(SourceLinks)}
+// onlyLinks are the sources of the site of an application, where none is written.
+var onlyLinks = []input{new(SourceLinks)}
 
 // sourcesOf returns the sources of a site: what is written, or else what the probe of the site, which may be nil, has shown.
 func (h *Handler) sourcesOf(probed *probeResult) []input {
 	if probed != nil && probed.byLinks {
-		return linksAlone
+		return onlyLinks
 	}
 	return h.sources
 }
@@ -376,7 +376,7 @@ func (h *Handler) sourcesOf(probed *probeResult) []input {
 // discoveryOf returns the settings of the sources of a site that discover pages; nil: none does. probed may be nil.
 func (h *Handler) discoveryOf(probed *probeResult) *discovery {
 	if probed != nil && probed.byLinks {
-		return h.linksAlone
+		return h.byLinks
 	}
 	return h.discovery
 }

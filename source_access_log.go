@@ -75,9 +75,9 @@ func (s *SourceAccessLog) addTo(all *discovery) error {
 // logReader reads the logs of one source for all sites of its handler.
 type logReader struct {
 	accesslog.Reader
-	handler *Handler
-	log     *logonce.Logger
-	isRead  bool // the first poll has ended
+	handler   *Handler
+	log       *logonce.Logger
+	hasPolled bool // the first poll has ended
 }
 
 // logReaders returns a reader for each access_log source.
@@ -178,8 +178,8 @@ func (r *logReader) poll(ctx context.Context) {
 		r.log.OnceIf(log.Hint != "", zapcore.WarnLevel, log.Path+" lines", "cannot read any line of an access log",
 			name, zap.String("hint", log.Hint))
 	}
-	if !r.isRead {
-		r.isRead = true
+	if !r.hasPolled {
+		r.hasPolled = true
 		r.log.Info("access log read", zap.Any("lines", read), zap.Duration("duration", app.now().Sub(begun)))
 	}
 }

@@ -156,11 +156,11 @@ func TestLogsWait(t *testing.T) {
 	slow := v.site("slow.example", "")
 	slow.ready = make(chan struct{})
 	r := v.logReader()
-	if r.poll(t.Context()); r.isRead {
+	if r.poll(t.Context()); r.hasPolled {
 		t.Error("it does not wait for a named site")
 	}
 	slow.onDemand = true
-	if r.poll(t.Context()); !r.isRead {
+	if r.poll(t.Context()); !r.hasPolled {
 		t.Error("it waits for a site on demand")
 	}
 }

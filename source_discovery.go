@@ -148,13 +148,9 @@ func (d *Discovery) addTo(all *discovery) error {
 	return c.Err
 }
 
-// compileDiscovery checks and joins the settings of the sources; nil: none discovers pages.
-func (h *Handler) compileDiscovery() (*discovery, error) {
-	return discoveryOf(h.sources, h.settings.crawl.Off)
-}
-
-// discoveryOf is compileDiscovery for sources, with crawl off or not.
-func discoveryOf(sources []input, crawlOff bool) (*discovery, error) {
+// joinDiscoveries checks the settings of those sources that discover pages, and joins them; nil: none does. With crawl off,
+// such a source is an error.
+func joinDiscoveries(sources []input, crawlOff bool) (*discovery, error) {
 	var all *discovery
 	var names []string
 	for _, source := range sources {
@@ -291,11 +287,10 @@ func (s *site) Signal(path string) {
 // Progress implements [accesslog.Site].
 func (s *site) Progress() *accesslog.Progress { return &s.state.progress }
 
-// watch calls the next handler, and records the visit if the response shows one, or that the page may be gone.
-func (h *Handler) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// serveRecording calls the next handler, and records the visit if the response shows one, or that the page may be gone.
+func (h *Handler) serveRecording(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	_, own := probeOf(r)
-	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if own || !isRead || !wait.IsDone(h.app.started) {
+	if own || !onlyReads(r) || !wait.IsDone(h.app.started) {
 		return next.ServeHTTP(w, r)
 	}
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)

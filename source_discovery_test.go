@@ -59,7 +59,7 @@ func TestDiscoverySettings(t *testing.T) {
 		err := d.Decode(source)
 		if err == nil {
 			h := &Handler{sources: []input{source}, logger: zap.NewNop()}
-			if h.discovery, err = h.compileDiscovery(); err == nil {
+			if h.discovery, err = joinDiscoveries(h.sources, h.settings.crawl.Off); err == nil {
 				_, err = h.logReaders()
 			}
 		}
@@ -92,7 +92,7 @@ func TestDiscovers(t *testing.T) {
 		"crawl off":     {sources: []input{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
 	} {
 		h := &Handler{sources: test.sources, settings: settings{crawl: Crawl{Off: test.off}}}
-		got, err := h.compileDiscovery()
+		got, err := joinDiscoveries(h.sources, h.settings.crawl.Off)
 		if (err == nil) != (test.err == "") || err != nil && err.Error() != test.err || (got == nil) != (test.want == nil) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -290,7 +290,7 @@ func TestWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVisiting(t, &SourceTraffic{Discovery{Query: []string{"x"}}})
-			v.handler.watches = true
+			v.handler.recordsVisits = true
 			s := v.site("named.example", "")
 			r := v.request(test.method, "/a?x=1&utm_source=y", http.Header{"User-Agent": {browser}})
 			if test.change != nil {
@@ -388,7 +388,7 @@ func TestSignals(t *testing.T) {
 		"an error after the response": {next: func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(404); return errors.New("broken") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(h *Handler) { h.watches = true })
+			b := newBench(t, func(h *Handler) { h.recordsVisits = true })
 			b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
 			b.lists("/", "/a")
 			b.names("/", "/a")

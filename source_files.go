@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
@@ -154,9 +155,12 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	return err
 }
 
+// maxCompared bytes of two responses tell whether they are one page.
+const maxCompared = 256 << 10
+
 // fetchFile requests a path of the site, to learn how its file server spells URLs; the zero value: no response.
 func (r *Refresh) fetchFile(ctx context.Context, path string) files.Response {
-	res, err := r.site.fetcher.fetch(ctx, r.site.internalPath(path), 256<<10)
+	res, err := r.site.fetcher.get(ctx, crawl.Request{Path: r.site.internalPath(path), Limit: maxCompared}, nil)
 	if err != nil {
 		return files.Response{}
 	}

@@ -104,13 +104,13 @@ func TestFetchFile(t *testing.T) {
 	}
 	r := &Refresh{BaseURL: s.origin, site: s}
 	for path, want := range map[string]files.Response{
-		"/docs/a.html":       {Status: http.StatusOK, To: "/docs/a.html", Body: []byte("a")},
+		"/docs/a.html":       {Status: http.StatusOK, Body: []byte("a")},
 		"/docs/0.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b"},
 		"/docs/1.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b"},
 		"/docs/2.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b"},
 		"/docs/3.html":       {Status: http.StatusPermanentRedirect},
 		"/docs/4.html":       {Status: http.StatusPermanentRedirect, To: "/docs/b?x=1"},
-		"/docs/nowhere.html": {Status: http.StatusNotFound, To: "/docs/nowhere.html"},
+		"/docs/nowhere.html": {Status: http.StatusNotFound},
 	} {
 		got := r.fetchFile(t.Context(), path)
 		if got.Status != want.Status || got.To != want.To || !bytes.Equal(got.Body, want.Body) {

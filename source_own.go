@@ -165,7 +165,7 @@ func (r *Refresh) warnOfHiddenAt(own *ownSet, at string) {
 		hidden = doc.children[0]
 		doc = own.documents[hidden]
 	}
-	if doc == nil || doc.redirect || r.isRead(at) || r.isRead(hidden) {
+	if doc == nil || doc.redirect || r.isNamedByURLs(at) || r.isNamedByURLs(hidden) {
 		return
 	}
 	urls := len(doc.pages) + doc.foreign
@@ -181,8 +181,8 @@ func (r *Refresh) warnOfHiddenAt(own *ownSet, at string) {
 		zap.String("line", "urls "+line))
 }
 
-// isRead reports whether a urls source seems to name a document, here or on disk: a list has its name.
-func (r *Refresh) isRead(url string) bool {
+// isNamedByURLs reports whether a urls source seems to name a document, here or on disk: a list has its name.
+func (r *Refresh) isNamedByURLs(url string) bool {
 	for _, source := range r.site.sources() {
 		lists, ok := source.(*SourceURLs)
 		if !ok {

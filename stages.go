@@ -93,6 +93,8 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 		return nil
 	}
 	r.until = r.start.Add(s.crawlTime(r))
+	// Once the crawl has begun with what was wanted by now, that is done with; what is wanted later stays: see beginRefetch.
+	r.refetch = s.state.refetch.Load()
 	r.crawling = s.crawler.Start(r.candidates, s.policy(r))
 	return nil
 }
@@ -152,7 +154,6 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		p.Front = r.front.response
 		p.FrontPath = r.front.path
 	}
-	r.refetch = s.state.refetch.Load()
 	if r.refetch != nil {
 		p.Refetch = r.refetch.paths
 		p.RefetchAll = r.refetch.all
@@ -286,7 +287,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		o.SectionOf = set.sections.of
 		o.Listed = set.sections.note
 	}
-	sel.snapshot, err = publish.Build(ctx, pages, r.served.names, o)
+	sel.snapshot, err = publish.Build(ctx, pages, r.served.lastSnapshot, o)
 	if err != nil {
 		return sel, fmt.Errorf("building the documents: %w", err)
 	}

@@ -161,7 +161,7 @@ func (st *siteState) keepAlone(a *App, at statePlace, formers *[]*siteState) {
 
 // share keeps the records of a new state in the storage that processes share, in a group of those with the same settings.
 func (st *siteState) share(a *App, i *identity, at statePlace, group string, before sharedBefore) {
-	st.published.Store(&publication{snapshot: before.published, names: before.published, sections: before.sections})
+	st.published.Store(&publication{snapshot: before.published, lastSnapshot: before.published, sections: before.sections})
 	o := fleet.MemberOptions{
 		Site:     fmt.Sprintf("%s-%016x", at.host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
 		Group:    group,
@@ -296,18 +296,21 @@ func stateRemedy(err error) string {
 	return "check the disk, or name another folder in the global option 'state'"
 }
 
-// stateFolder returns the folder that the state setting names; "": records are kept in memory. With
-// a nil replacer, as for a Caddyfile, it only checks the setting.
-func stateFolder(state string, repl *caddy.Replacer) (folder string, err error) {
-	// A bare word would name a folder in the working directory.
+// checkState checks the state setting. A bare word would name a folder in the working directory.
+func checkState(state string) error {
 	isWord := state != "" && !strings.ContainsAny(state, `/\{`)
 	if isWord && state != "off" {
-		return "", fmt.Errorf("state '%s': use a folder such as /var/lib/caddy/sitemap, or off", state)
+		return fmt.Errorf("state '%s': use a folder such as /var/lib/caddy/sitemap, or off", state)
 	}
-	if repl == nil {
-		return "", nil
+	return nil
+}
+
+// stateFolder returns the folder that the state setting names, with its placeholders replaced; "": records are kept in memory.
+func stateFolder(state string) (folder string, err error) {
+	if err := checkState(state); err != nil {
+		return "", err
 	}
-	folder, err = repl.ReplaceOrErr(state, true, true)
+	folder, err = caddy.NewReplacer().ReplaceOrErr(state, true, true)
 	if err != nil {
 		return "", fmt.Errorf("state: %w", err)
 	}

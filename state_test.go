@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -149,7 +147,7 @@ func TestStateFolder(t *testing.T) {
 		{"Off", "", "use a folder such as /var/lib/caddy/sitemap, or off"},
 		{"below", "", "use a folder such as /var/lib/caddy/sitemap, or off"},
 	} {
-		got, err := stateFolder(test.state, caddy.NewReplacer())
+		got, err := stateFolder(test.state)
 		if got != test.want {
 			t.Errorf("%q: got %q, want %q", test.state, got, test.want)
 		}

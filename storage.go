@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -148,7 +147,6 @@ func (a *App) unmarshalStorage(d *caddyfile.Dispenser) error {
 	if _, isStorage := module.(caddy.StorageConverter); !isStorage {
 		return d.Errf("module %s is not a caddy.StorageConverter", id)
 	}
-	raw := caddyconfig.JSONModuleObject(module, "module", name, nil)
-	a.StorageRaw = bytes.TrimSpace(raw)
+	a.StorageRaw = caddyconfig.JSONModuleObject(module, "module", name, nil)
 	return nil
 }

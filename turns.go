@@ -126,7 +126,7 @@ func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 // slice of a crawl is short.
 func (s *site) goesOnWith(probed *probeResult) bool {
 	isRecent := s.app.now().Sub(s.probedAt).Abs() < s.handler.settings.interval
-	return s.onDemand && s.goesOn && isRecent && probed.blocked == ""
+	return s.onDemand && s.hasLeft && isRecent && probed.blocked == ""
 }
 
 // sliceTime is how long the site's crawl goes on until it is another one's turn.
