@@ -72,14 +72,20 @@ func spanOf(looks int, every, slack time.Duration) time.Duration {
 func newViews(name string, now func() time.Time) *views {
 	return &views{
 		now:     now,
-		own:     sight{Name: name[:min(len(name), maxName)]},
+		own:     sight{Name: fitName(name)},
 		others:  make(map[string]*observed),
 		changed: now(),
 	}
 }
 
-// settle says which place this node has.
-func (v *views) settle(place string) {
+// fitName returns a name as JSON keeps it: of whole characters, and of maxName bytes at most.
+func fitName(name string) string {
+	name = strings.ToValidUTF8(name, "")
+	return strings.ToValidUTF8(name[:min(len(name), maxName)], "")
+}
+
+// setPlace says which place this node has.
+func (v *views) setPlace(place string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.own.Place = place
@@ -212,7 +218,7 @@ const (
 // Look tells the other nodes what this one sees of the site, and reads what they see. The next look comes after every.
 // An error is that of the storage: the nodes that are not heard of count as gone some time later.
 func (m *Member) Look(ctx context.Context, view string, every time.Duration) error {
-	m.views.settle(m.copies.place(ctx))
+	m.views.setPlace(m.copies.place(ctx))
 	m.views.look(view, every)
 	for i := range lookTries {
 		if i > 1 { // another node writes as often as this one

@@ -189,6 +189,38 @@ func TestViewsBound(t *testing.T) {
 	})
 }
 
+// TestLongName: a host with a name of any length and characters has a vote.
+func TestLongName(t *testing.T) {
+	for name, test := range map[string]struct{ host, want string }{
+		"short":         {"web-1", "web-1"},
+		"long":          {strings.Repeat("a", maxName+1), strings.Repeat("a", maxName)},
+		"amid a rune":   {strings.Repeat("日", 40), strings.Repeat("日", 33)},
+		"not of UTF-8":  {strings.Repeat("\xff", 40) + "web", "web"},
+		"all of it bad": {strings.Repeat("\xff", maxName+1), ""},
+	} {
+		bubble(t, name, func(t *testing.T, f *fake) {
+			m := NewMember(MemberOptions{
+				Site:     "site",
+				Group:    "site",
+				Host:     test.host,
+				Interval: time.Minute,
+				Prefix:   "any",
+				Now:      time.Now,
+			})
+			m.Configure(&client{fake: f}, 0)
+			other := member(f)
+			looks(t, []*Member{m, other}, "1", "1")
+			entry := stored(t, f)[m.ID]
+			if entry.Name != test.want || len(other.Nodes()) != 1 {
+				t.Errorf("got %q, and the other node sees %+v", entry.Name, other.Nodes())
+			}
+			if n := f.calls["store sitemap"]; n > 2 {
+				t.Errorf("the entries of two nodes were written %d times", n)
+			}
+		})
+	}
+}
+
 // TestDueForViews: who is outvoted is due later than the others, but not never; before anything is committed, all may begin.
 func TestDueForViews(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
