@@ -152,12 +152,13 @@ func (c *checker) checkMedia(at place, contentType string, d *result) {
 
 // draw draws some of the pages that it is given, each as likely as any other. Equal documents give an equal sample.
 func (c *checker) draw(at place) {
+	c.offered++
 	if len(c.drawn) < c.Sample {
 		c.drawn = append(c.drawn, at)
 		return
 	}
 	// Reservoir sampling: how many pages come is not known (https://en.wikipedia.org/wiki/Reservoir_sampling).
-	if i := c.random.IntN(c.summary.URLs); i < c.Sample {
+	if i := c.random.IntN(c.offered); i < c.Sample {
 		c.drawn[i] = at
 	}
 }

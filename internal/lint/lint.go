@@ -86,6 +86,7 @@ type checker struct {
 	seed     maphash.Seed
 	seen     map[uint64]int // the document in which a page was last, by the hash of its URL
 	drawn    []place        // pages to fetch
+	offered  int            // pages given to draw
 	random   *rand.Rand
 	follow   *http.Client    // follows redirects
 	single   *http.Client    // does not

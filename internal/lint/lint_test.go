@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -335,6 +336,24 @@ func TestSample(t *testing.T) {
 	}
 	if late := slices.IndexFunc(first, func(p place) bool { return p.line > 100 }); late < 0 {
 		t.Errorf("got none of the second half: %v", first)
+	}
+}
+
+// TestSampleOfValid is that each valid page is as likely in a sample as any other, whatever invalid ones are between them.
+func TestSampleOfValid(t *testing.T) {
+	const draws = 200
+	document := urlsetOf("http://a.example/first", strings.Repeat("x</loc></url>\n<url><loc>", 98)+"http://a.example/last")
+	last := 0
+	for seed := range uint64(draws) {
+		c := newChecker(t.Context(), Options{Sample: 1, Stdin: strings.NewReader(document), Report: func(Finding) {}})
+		c.random = rand.New(rand.NewPCG(seed, 0))
+		c.target("-")
+		if len(c.drawn) == 1 && c.drawn[0].url == "http://a.example/last" {
+			last++
+		}
+	}
+	if last < draws*4/10 || last > draws*6/10 {
+		t.Errorf("of %d samples of two pages, %d are the last one", draws, last)
 	}
 }
 
