@@ -20,7 +20,7 @@ type File struct {
 	storage store.Storage // nil: nothing is kept
 	key     string
 	turn    wait.Slots // for one call at a time
-	saved   uint64     // digest of what is stored; of who has the turn, as is unsure
+	saved   uint64     // digest of what is stored. Only the holder of turn uses saved and unsure
 	unsure  bool       // the last write failed: it may have been done, or be yet
 }
 

@@ -248,7 +248,7 @@ func (r *Records) Open(
 		reading, cancel = context.WithTimeout(ctx, r.patience+documents*documentPatience)
 		defer cancel()
 	}
-	last, isInherited, err := r.begin(reading, opened)
+	last, isInherited, err := r.startingGeneration(reading, opened)
 	if err != nil {
 		return nil, fmt.Errorf("copying earlier records: %w", err)
 	}
@@ -269,9 +269,12 @@ func (r *Records) Open(
 	return snapshot, err
 }
 
-// begin returns the generation with which the site goes on: what the store has, or else an earlier one, which is not
-// committed there.
-func (r *Records) begin(ctx context.Context, opened *store.Store) (g *store.Generation, isInherited bool, err error) {
+// startingGeneration returns the generation with which the site goes on: what the store has, or else an earlier one,
+// which is not committed there.
+func (r *Records) startingGeneration(
+	ctx context.Context,
+	opened *store.Store,
+) (g *store.Generation, isInherited bool, err error) {
 	last := opened.Last()
 	if r.shared != nil && len(last.Meta()) > 0 { // others have committed it
 		return last, false, nil
@@ -350,11 +353,13 @@ func (r *Records) Commit() error {
 	if !r.commits.Take(waiting) {
 		return context.Cause(waiting)
 	}
+	// Both may be others once Commit has returned.
+	opened := r.store
 	generation := r.Generation
 	done := make(chan error, 1)
 	go func() {
 		defer r.commits.Release()
-		done <- r.store.Commit(ctx, generation)
+		done <- opened.Commit(ctx, generation)
 	}()
 	select {
 	case err := <-done:
