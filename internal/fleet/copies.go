@@ -108,29 +108,6 @@ func (c *copies) keep(ctx context.Context, names map[string]bool) {
 	}
 }
 
-// Store, Load, Delete and List implement [store.Storage], from which a store can be opened as it was copied last: where
-// the storage of the fleet is another one since, or has lost all. What there is no copy of counts as lost.
-func (c *copies) Store(context.Context, string, []byte) error { return nil }
-
-// Load is of a manifest or an object.
-func (c *copies) Load(ctx context.Context, key string) ([]byte, error) {
-	name := path.Base(key)
-	if name == manifestName {
-		name = c.current(ctx).Manifest
-	}
-	data := c.object(ctx, name)
-	if data == nil {
-		return nil, fs.ErrNotExist // a copy that is damaged is none
-	}
-	return data, nil
-}
-
-// Delete does nothing.
-func (c *copies) Delete(context.Context, string) error { return nil }
-
-// List lists nothing.
-func (c *copies) List(context.Context, string, bool) ([]string, error) { return nil, nil }
-
 // placeKey is the key of a random value that tells the processes in one state folder from those in others.
 const placeKey = "place"
 
@@ -149,3 +126,29 @@ func (c *copies) place(ctx context.Context) string {
 	}
 	return string(data)
 }
+
+// lastCopy is the generation that was copied last, as a [store.Storage] that a store can be opened from: for when the
+// fleet's storage is another one since, or has lost everything. An object without a copy counts as lost.
+type lastCopy struct{ copies *copies }
+
+// Store implements [store.Storage]. It does nothing: the generation stays as it is.
+func (l lastCopy) Store(context.Context, string, []byte) error { return nil }
+
+// Load implements [store.Storage]: it loads the manifest of the generation, or an object.
+func (l lastCopy) Load(ctx context.Context, key string) ([]byte, error) {
+	name := path.Base(key)
+	if name == manifestName {
+		name = l.copies.current(ctx).Manifest
+	}
+	data := l.copies.object(ctx, name)
+	if data == nil {
+		return nil, fs.ErrNotExist // a copy that is damaged is none
+	}
+	return data, nil
+}
+
+// Delete implements [store.Storage]. It does nothing.
+func (l lastCopy) Delete(context.Context, string) error { return nil }
+
+// List implements [store.Storage]. It lists nothing.
+func (l lastCopy) List(context.Context, string, bool) ([]string, error) { return nil, nil }

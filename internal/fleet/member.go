@@ -150,7 +150,7 @@ func (m *Member) Inherited(ctx context.Context) *store.Generation {
 		storages = append(storages, New(o))
 		m.former.Store(&o.Prefix)
 	}
-	storages = append(storages, m.copies)
+	storages = append(storages, lastCopy{m.copies})
 	if m.o.Before != nil {
 		storages = append(storages, m.o.Before)
 	}
