@@ -56,7 +56,7 @@ func (n *Node) observed(l *ledger) (long time.Duration) {
 
 // readLedger reads the ledger. If it is lost, the node goes on with its own.
 func (n *Node) readLedger(ctx context.Context) (*ledger, error) {
-	data, err := n.load(ctx, ledgerKey)
+	data, err := n.read(ctx, ledgerKey)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (n *Node) hasLostLedger(ctx context.Context, c current) bool {
 	if c.Ledger == 0 {
 		return false
 	}
-	data, err := n.load(ctx, ledgerKey)
+	data, err := n.read(ctx, ledgerKey)
 	return err == nil && data == nil
 }
 
@@ -243,21 +243,21 @@ func (n *Node) work() work {
 		return work{}
 	}
 	return work{
-		deletes: len(n.due(l, nil)) > 0,
+		deletes: len(n.deletable(l, nil)) > 0,
 		lists:   l.isListDue(n.observed(l)) && !n.book.listed && n.Now().After(n.book.listNext),
 	}
 }
 
-// due returns what may be deleted by a ledger, and was not yet. Under mu.
-func (n *Node) due(l *ledger, named map[string]bool) []string {
-	return slices.DeleteFunc(l.due(named, n.observed(l)), func(name string) bool {
+// deletable returns what may be deleted by a ledger, and was not yet. Under mu.
+func (n *Node) deletable(l *ledger, named map[string]bool) []string {
+	return slices.DeleteFunc(l.deletable(named, n.observed(l)), func(name string) bool {
 		return n.book.deleted[name] == l.Entries[name] // which is not the zero one
 	})
 }
 
-// sweep deletes what is due by the ledger, which another node may have changed since.
+// sweep deletes what is deletable by the ledger, which another node may have changed since.
 func (n *Node) sweep(ctx context.Context, named map[string]bool) {
-	data, err := n.load(ctx, ledgerKey)
+	data, err := n.read(ctx, ledgerKey)
 	if err != nil {
 		return
 	}
@@ -266,15 +266,15 @@ func (n *Node) sweep(ctx context.Context, named map[string]bool) {
 		return
 	}
 	// Another ledger than the last one has not been observed for long enough.
-	var due []string
+	var names []string
 	n.mu.Lock()
 	if l.isSame(n.book.last) {
-		due = n.due(l, named)
+		names = n.deletable(l, named)
 	}
 	n.mu.Unlock()
 
 	failures := 0
-	for _, name := range due[:min(len(due), maxDeletions)] {
+	for _, name := range names[:min(len(names), maxDeletions)] {
 		err := n.deleteObject(ctx, name)
 		if err == nil {
 			n.mu.Lock()
@@ -293,7 +293,7 @@ func (n *Node) sweep(ctx context.Context, named map[string]bool) {
 func (n *Node) deleteObject(ctx context.Context, name string) error {
 	last := 0 // the first is there, or nothing is
 	for last < maxParts {
-		data, err := n.load(ctx, path.Join(folder, partName(name, last+1)))
+		data, err := n.read(ctx, path.Join(folder, partName(name, last+1)))
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (c current) compare(d current) int {
 
 // readCurrent reads current; zero: there is none, or a malformed one, which is the same.
 func (n *Node) readCurrent(ctx context.Context) (c current, err error) {
-	data, err := n.load(ctx, currentKey)
+	data, err := n.read(ctx, currentKey)
 	if err != nil {
 		return c, err
 	}
@@ -208,7 +208,7 @@ func (n *Node) Touch(ctx context.Context) error {
 
 // commit makes a manifest, which names some objects, that of the next generation; "": the same again.
 func (n *Node) commit(ctx context.Context, manifest string, named map[string]bool) error {
-	before, next, err := n.begin(ctx, manifest, named)
+	before, next, err := n.prepare(ctx, manifest, named)
 	if err != nil {
 		return err
 	}
@@ -266,9 +266,9 @@ func (n *Node) checkCurrent(ctx context.Context, before, next current) error {
 	return nil
 }
 
-// begin begins a commit: it returns what the storage has, and the generation to be committed, for which the ledger is
-// ready.
-func (n *Node) begin(ctx context.Context, manifest string, named map[string]bool) (c, next current, err error) {
+// prepare reads what the storage has, and prepares the ledger for a commit. It returns both generations: the one in the
+// storage and the one to be committed.
+func (n *Node) prepare(ctx context.Context, manifest string, named map[string]bool) (c, next current, err error) {
 	c, err = n.readCurrent(ctx)
 	if err != nil {
 		return c, next, err

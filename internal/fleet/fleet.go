@@ -218,7 +218,8 @@ func (n *Node) Stuck() error {
 	return n.failed(callStuck)
 }
 
-func (n *Node) load(ctx context.Context, key string) ([]byte, error) {
+// read returns a value; nil: there is none.
+func (n *Node) read(ctx context.Context, key string) ([]byte, error) {
 	turn := ""
 	if path.Dir(key) == folder {
 		turn = key // so that a part that hangs takes one slot, however often it is read

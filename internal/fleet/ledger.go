@@ -124,9 +124,9 @@ func (l *ledger) restart() {
 	}
 }
 
-// due returns the objects that may be deleted once this node has observed the ledger for so long, but for those that
+// deletable returns the objects that may be deleted once this node has observed the ledger for so long, but for those that
 // are named.
-func (l *ledger) due(named map[string]bool, observed time.Duration) (names []string) {
+func (l *ledger) deletable(named map[string]bool, observed time.Duration) (names []string) {
 	for name, e := range l.Entries {
 		if e.State == condemned && l.Clock+observed-e.At >= graceFor && !named[name] {
 			names = append(names, name)

@@ -90,7 +90,7 @@ func TestLedgerDue(t *testing.T) {
 	for observed, want := range map[time.Duration][]string{
 		0: {"long"}, time.Minute - 1: {"long"}, time.Minute: {"condemned", "long"}, graceFor: {"condemned", "just condemned", "long"},
 	} {
-		if got := slices.Sorted(slices.Values(l.due(set("named"), observed))); !slices.Equal(got, want) {
+		if got := slices.Sorted(slices.Values(l.deletable(set("named"), observed))); !slices.Equal(got, want) {
 			t.Errorf("after %s: got %q, want %q", observed, got, want)
 		}
 	}

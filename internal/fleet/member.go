@@ -62,7 +62,7 @@ type Member struct {
 	retry   atomic.Int64 // when the site is due at the earliest, after a commit that failed, in Unix nanoseconds
 	isDown  atomic.Bool  // the last poll failed
 
-	read atomic.Pointer[time.Time] // when the last poll began that has not failed; nil: none has
+	polled atomic.Pointer[time.Time] // when the last poll began that has not failed; nil: none has
 
 	patience atomic.Int64 // see SetPatience; in nanoseconds
 	isAlone  atomic.Bool  // it has refreshed the site as if it were alone
@@ -171,7 +171,7 @@ func (m *Member) Poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.read.Store(&begun)
+	m.polled.Store(&begun)
 	for _, n := range m.nodes {
 		n.Collect(ctx)
 	}
@@ -181,8 +181,8 @@ func (m *Member) Poll(ctx context.Context) error {
 
 // HasRead reports whether a poll since then has found nothing that is not loaded.
 func (m *Member) HasRead(since time.Time) bool {
-	read := m.read.Load()
-	return read != nil && !read.Before(since) && !m.Newer()
+	polled := m.polled.Load()
+	return polled != nil && !polled.Before(since) && !m.Newer()
 }
 
 // IsDown reports whether the last poll failed.
@@ -275,14 +275,14 @@ func (m *Member) Join(
 		return persist.Follower, nil, nil
 	}
 	if err == nil {
-		m.begin(st)
+		m.noteRefresh(st)
 		return persist.Writer, release, nil
 	}
 
 	// As if it were alone: better twice than nothing.
 	needsOwn := !st.Serves || m.IsAlone()
 	if needsOwn && mayRefresh {
-		m.begin(st)
+		m.noteRefresh(st)
 		return persist.Writer, nil, nil
 	}
 	if errors.Is(err, ErrBusy) || ctx.Err() != nil {
@@ -291,9 +291,9 @@ func (m *Member) Join(
 	return persist.Later, nil, fmt.Errorf("locking the site in the shared storage: %w", err)
 }
 
-// begin notes that the process refreshes the site. One that has begun as if it were alone goes on like that until the
+// noteRefresh notes that the process refreshes the site. One that has begun as if it were alone goes on like that until the
 // storage responds: a first crawl may take many refreshes.
-func (m *Member) begin(st persist.Standing) {
+func (m *Member) noteRefresh(st persist.Standing) {
 	if !st.Serves {
 		m.isAlone.Store(m.Beginning() == Begins)
 	}

@@ -62,7 +62,7 @@ func (n *Node) object(ctx context.Context, name string) (data []byte, err error)
 	// A part that is smaller than the others, or none, is the last.
 	for i := 0; err == nil && len(data) == i*partSize; i++ {
 		var part []byte
-		part, err = n.load(ctx, path.Join(folder, partName(name, i)))
+		part, err = n.read(ctx, path.Join(folder, partName(name, i)))
 		data = append(data, part...)
 	}
 	if store.Hash(data) == name {
@@ -104,7 +104,7 @@ func (n *Node) Probe(ctx context.Context, names []string) (manifest, object bool
 
 // isReadable reports whether the first part of an object can be loaded.
 func (n *Node) isReadable(ctx context.Context, object string) bool {
-	data, err := n.load(ctx, path.Join(folder, partName(object, 0)))
+	data, err := n.read(ctx, path.Join(folder, partName(object, 0)))
 	return err == nil && data != nil
 }
 

@@ -224,7 +224,7 @@ func (m *Member) Look(ctx context.Context, view string, every time.Duration) err
 		if i > 1 { // another node writes as often as this one
 			_, _ = wait.Within(rand.N(lookPause), ctx.Done())
 		}
-		stored, err := m.load(ctx, viewsKey)
+		stored, err := m.read(ctx, viewsKey)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (m *Member) slack() time.Duration { return 2 * m.poll }
 
 // Leave takes the view of this node away, which stops.
 func (m *Member) Leave(ctx context.Context) error {
-	stored, err := m.load(ctx, viewsKey)
+	stored, err := m.read(ctx, viewsKey)
 	if err != nil {
 		return err
 	}
