@@ -286,7 +286,7 @@ func (n *Node) Acquire(ctx context.Context) (release func(), err error) {
 	return func() {
 		stop()
 		end()
-		n.lock.settle()
+		n.lock.awaitRelease()
 	}, nil
 }
 

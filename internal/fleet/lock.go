@@ -188,31 +188,37 @@ func (l *siteLock) want(ctx context.Context, shared Shared) (call *lockCall, ref
 // await waits for a call until ctx ends. Then it goes on without the refresh.
 func (l *siteLock) await(ctx context.Context, call *lockCall) error {
 	for {
-		isOver, changed := l.result(call, false)
+		isOver, changed := l.result(call)
 		if isOver {
 			return call.err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			isOver, _ = l.result(call, true)
-			if isOver {
-				return call.err
+			if l.giveUp(call) {
+				return ErrBusy
 			}
-			return ErrBusy
+			return call.err
 		}
 	}
 }
 
-// result reports whether a call has returned, and else returns a channel that is closed once it may have. It may say
-// that the refresh does not wait any longer.
-func (l *siteLock) result(call *lockCall, isGivenUp bool) (isOver bool, changed <-chan struct{}) {
+// result reports whether a call has returned, and else returns a channel that is closed once it may have.
+func (l *siteLock) result(call *lockCall) (isOver bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !call.isOver && isGivenUp {
-		l.on(lockGivenUp)
-	}
 	return call.isOver, l.changed
+}
+
+// giveUp says that the refresh no longer waits for a call. False: the call has returned meanwhile.
+func (l *siteLock) giveUp(call *lockCall) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if call.isOver {
+		return false
+	}
+	l.on(lockGivenUp)
+	return true
 }
 
 // goWithout breaks the lock, which some storages keep of processes that are gone, and lets a refresh go on without it.
@@ -260,8 +266,8 @@ func (l *siteLock) end(refresh uint64) {
 	l.on(lockEnded)
 }
 
-// settle waits until the lock is released, for ten seconds at most.
-func (l *siteLock) settle() {
+// awaitRelease waits until the lock is released, for ten seconds at most.
+func (l *siteLock) awaitRelease() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
