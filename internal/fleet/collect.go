@@ -206,8 +206,8 @@ func (n *Node) toStore(named map[string]bool) (names []string) {
 func (n *Node) Collect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, collectFor)
 	defer cancel()
-	now := n.work()
-	if !now.lists && !now.deletes {
+	todo := n.work()
+	if !todo.lists && !todo.deletes {
 		return
 	}
 	// The lock may be lost: another node may just have stored again, and named, what is about to be deleted.
@@ -224,17 +224,18 @@ func (n *Node) Collect(ctx context.Context) {
 	if named == nil {
 		return
 	}
-	if now.deletes {
+	if todo.deletes {
 		n.sweep(ctx, named)
 	}
-	if now.lists {
+	if todo.lists {
 		n.list(ctx, c.Manifest, named)
 	}
 }
 
-// work says what there is to do for Collect.
+// work is what Collect has to do.
 type work struct{ deletes, lists bool }
 
+// work says what there is to do for Collect.
 func (n *Node) work() work {
 	n.mu.Lock()
 	defer n.mu.Unlock()

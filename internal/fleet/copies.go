@@ -83,8 +83,9 @@ func (c *copies) current(ctx context.Context) current {
 	return decodeCurrent(data)
 }
 
-func (c *copies) setCurrent(ctx context.Context, now current) {
-	c.store(ctx, currentKey, encodeCurrent(now))
+// setCurrent stores which generation the node goes on from.
+func (c *copies) setCurrent(ctx context.Context, adopted current) {
+	c.store(ctx, currentKey, encodeCurrent(adopted))
 }
 
 // keep deletes the copies of all other objects. What it cannot delete is left to the next time.

@@ -158,7 +158,8 @@ func (n *Node) remove(ctx context.Context) (isDone bool) {
 
 	// At first all is condemned, and deleted later: a node that comes back to these settings in between finds out.
 	if c.Generation > 0 {
-		return n.condemnAll(ctx, l, c)
+		n.condemnAll(ctx, l, c)
+		return false // what is condemned now is deleted by a later poll
 	}
 	left := maxDeletions
 	for name, e := range l.Entries {
@@ -186,13 +187,13 @@ func (n *Node) remove(ctx context.Context) (isDone bool) {
 
 // condemnAll writes all objects of a site that nobody uses into the ledger, and deletes current. If a node uses the
 // site meanwhile, it finds them condemned.
-func (n *Node) condemnAll(ctx context.Context, l *ledger, c current) (isDone bool) {
+func (n *Node) condemnAll(ctx context.Context, l *ledger, c current) {
 	names := n.namesOf(ctx, c.Manifest) // nil if it is lost
 	for name := range names {
-		l.Entries[name] = l.now(condemned)
+		l.Entries[name] = l.entered(condemned)
 	}
 	for name := range l.Entries {
-		l.Entries[name] = l.now(condemned)
+		l.Entries[name] = l.entered(condemned)
 	}
 	// What no ledger knows, where the storage lists it.
 	keys, _ := do(ctx, n, callList, "", func(ctx context.Context, s Shared) ([]string, error) {
@@ -202,7 +203,7 @@ func (n *Node) condemnAll(ctx context.Context, l *ledger, c current) (isDone boo
 		part := path.Base(key)
 		name, _, _ := strings.Cut(part, ".")
 		if partPattern.MatchString(part) && len(l.Entries) < maxEntries {
-			l.Entries[name] = l.now(condemned)
+			l.Entries[name] = l.entered(condemned)
 		}
 	}
 	l.Generation = c.Generation
@@ -211,5 +212,4 @@ func (n *Node) condemnAll(ctx context.Context, l *ledger, c current) (isDone boo
 	if err == nil {
 		_ = n.write(ctx, currentKey, nil)
 	}
-	return false
 }

@@ -62,8 +62,9 @@ func (l *ledger) clone() *ledger {
 	return &c
 }
 
-// now returns an entry that begins now. Many share a minute, so that the ledger is small.
-func (l *ledger) now(s state) entry {
+// entered returns the entry of an object that enters a state now. Its time is rounded up to a minute, so that many are
+// equal and the ledger is small.
+func (l *ledger) entered(s state) entry {
 	return entry{s, (l.Clock + time.Minute - 1).Truncate(time.Minute)}
 }
 
@@ -73,18 +74,20 @@ func (l *ledger) drop(base, next map[string]bool) {
 		if next[name] {
 			delete(l.Entries, name) // it is entered again by the commit that drops it
 		} else {
-			l.Entries[name] = l.now(unnamed)
+			l.Entries[name] = l.entered(unnamed)
 		}
 	}
 }
 
-// admission says whether objects may be stored.
+// admission says whether objects may be stored. Of several objects, the greatest value counts.
 type admission uint8
 
 const (
 	admitted  admission = iota
-	postponed           // some may be under deletion
-	saves               // some are to be deleted, unless what the ledger says now is stored
+	postponed           // some were just rescued: a deletion may still be under way
+
+	// Some were condemned: the commit fails, but its ledger is to be stored, as it rescues them.
+	rescues
 )
 
 // admit enters objects that are about to be stored.
@@ -93,8 +96,8 @@ func (l *ledger) admit(names []string) (a admission) {
 		e, isThere := l.Entries[name]
 		isCondemned := isThere && e.State == condemned
 		if isCondemned {
-			l.Entries[name] = l.now(rescued)
-			a = saves
+			l.Entries[name] = l.entered(rescued)
+			a = rescues
 			continue
 		}
 		// Whoever has read the ledger before the object was rescued may still be deleting it.
@@ -103,7 +106,7 @@ func (l *ledger) admit(names []string) (a admission) {
 			a = max(a, postponed)
 			continue
 		}
-		l.Entries[name] = l.now(unnamed)
+		l.Entries[name] = l.entered(unnamed)
 	}
 	return a
 }
@@ -112,7 +115,7 @@ func (l *ledger) admit(names []string) (a admission) {
 func (l *ledger) condemn() {
 	for name, e := range l.Entries {
 		if e.State != condemned && l.Clock-e.At >= keepFor {
-			l.Entries[name] = l.now(condemned)
+			l.Entries[name] = l.entered(condemned)
 		}
 	}
 }
@@ -120,7 +123,7 @@ func (l *ledger) condemn() {
 // restart has all objects wait anew, as when a node that does not know of the ledger has committed.
 func (l *ledger) restart() {
 	for name := range l.Entries {
-		l.Entries[name] = l.now(unnamed)
+		l.Entries[name] = l.entered(unnamed)
 	}
 }
 
@@ -153,7 +156,7 @@ func (l *ledger) find(names []string) {
 	for _, name := range names {
 		_, isThere := l.Entries[name]
 		if !isThere && len(l.Entries) < maxEntries/2 {
-			l.Entries[name] = l.now(unnamed)
+			l.Entries[name] = l.entered(unnamed)
 		}
 	}
 }
@@ -162,8 +165,8 @@ func (l *ledger) find(names []string) {
 func (l *ledger) recall(own *ledger) {
 	for name, e := range own.Entries {
 		_, isThere := l.Entries[name]
-		if e == own.now(unnamed) && !isThere {
-			l.Entries[name] = l.now(unnamed)
+		if e == own.entered(unnamed) && !isThere {
+			l.Entries[name] = l.entered(unnamed)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestLedger(t *testing.T) {
 		"just not yet":              {entry{unnamed, now}, false, false, false, keepFor - 1, entry{unnamed, now}, admitted},
 		"nobody else can know":      {entry{unnamed, now}, false, true, true, keepFor, entry{unnamed, now + keepFor}, admitted},
 		"condemned":                 {entry{condemned, now - time.Hour}, false, false, false, time.Hour, entry{condemned, now - time.Hour}, admitted},
-		"condemned and needed":      {entry{condemned, now - time.Hour}, false, true, true, 0, entry{rescued, now}, saves},
+		"condemned and needed":      {entry{condemned, now - time.Hour}, false, true, true, 0, entry{rescued, now}, rescues},
 		"rescued":                   {entry{rescued, now}, false, true, true, graceFor - 1, entry{rescued, now}, postponed},
 		"rescued for long":          {entry{rescued, now}, false, true, true, graceFor, entry{unnamed, now + graceFor}, admitted},
 		"rescued, not needed again": {entry{rescued, now - keepFor}, false, false, false, 0, entry{condemned, now}, admitted},
@@ -100,7 +100,7 @@ func TestLedgerDue(t *testing.T) {
 func TestLedgerRecall(t *testing.T) {
 	own := newLedger("site")
 	own.Clock = 10 * time.Minute
-	own.Entries = map[string]entry{"lost": own.now(unnamed), "there": own.now(unnamed), "earlier": {unnamed, time.Minute}, "condemned": {condemned, own.Clock}}
+	own.Entries = map[string]entry{"lost": own.entered(unnamed), "there": own.entered(unnamed), "earlier": {unnamed, time.Minute}, "condemned": {condemned, own.Clock}}
 	l := newLedger("site")
 	l.Clock = 12 * time.Minute
 	l.Entries["there"] = entry{unnamed, 11 * time.Minute}
