@@ -169,8 +169,9 @@ func (st *siteState) share(a *App, i *identity, at statePlace, group string, bef
 		Interval: i.handler.settings.interval,
 		Copies:   before.copies,
 		Before:   at.storage(),
-		Prefix:   st.prefix,
 		Now:      a.now,
+
+		RecordsPrefix: st.prefix,
 	}
 	if at.folder != "" {
 		o.Copies = &certmagic.FileStorage{Path: filepath.Join(at.folder, "copies", group)}

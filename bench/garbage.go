@@ -184,7 +184,7 @@ func (w *garbageWorld) perChange() map[string]int64 {
 func (w *garbageWorld) start(i int) {
 	w.deadline = -1
 	member := fleet.NewMember(fleet.MemberOptions{
-		Site: garbageSite + "-site", Group: garbageSite, Interval: time.Minute, Prefix: "sites/" + garbageSite,
+		Site: garbageSite + "-site", Group: garbageSite, Interval: time.Minute, RecordsPrefix: "sites/" + garbageSite,
 		Now: func() time.Time { return w.now },
 	})
 	member.Configure(w, 0)

@@ -66,7 +66,7 @@ const refreshEvery = 2 * time.Hour
 
 // memberOf returns a process of a site by some settings, and its storage.
 func memberOf(f *fake, group string) *Member {
-	m := NewMember(MemberOptions{Site: siteA, Group: strings.TrimPrefix(group, "sitemap/"), Interval: refreshEvery, Prefix: "any", Now: time.Now})
+	m := NewMember(MemberOptions{Site: siteA, Group: strings.TrimPrefix(group, "sitemap/"), Interval: refreshEvery, RecordsPrefix: "any", Now: time.Now})
 	m.Configure(folderList{&client{fake: f}}, 0)
 	return m
 }

@@ -38,8 +38,11 @@ type MemberOptions struct {
 	Interval time.Duration // between refreshes, as configured
 	Copies   store.Storage // of this process alone: copies of what is shared; nil: in memory
 	Before   store.Storage // the site's records before it was shared; nil: there are none
-	Prefix   string        // of the records in any store
 	Now      func() time.Time
+
+	// RecordsPrefix is that of the keys of a [store.Store], in whichever storage. The Prefix of a Node is that of the
+	// fleet's keys.
+	RecordsPrefix string
 }
 
 // Member is one process's part in a site that several processes share. It implements [persist.Shared]: as a storage, it
@@ -155,7 +158,7 @@ func (m *Member) Inherited(ctx context.Context) *store.Generation {
 		storages = append(storages, m.o.Before)
 	}
 	for _, storage := range storages {
-		s, err := store.Open(ctx, storage, store.Options{Prefix: m.o.Prefix})
+		s, err := store.Open(ctx, storage, store.Options{Prefix: m.o.RecordsPrefix})
 		if err == nil && s.Last().Len() > 0 {
 			return s.Last()
 		}

@@ -31,7 +31,7 @@ func TestBeginning(t *testing.T) {
 
 // member returns a Member on a storage.
 func member(f *fake) *Member {
-	m := NewMember(MemberOptions{Site: "site", Group: "site", Interval: time.Minute, Prefix: "any", Now: time.Now})
+	m := NewMember(MemberOptions{Site: "site", Group: "site", Interval: time.Minute, RecordsPrefix: "any", Now: time.Now})
 	m.Configure(&client{fake: f}, 0)
 	return m
 }

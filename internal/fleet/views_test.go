@@ -200,12 +200,12 @@ func TestLongName(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T, f *fake) {
 			m := NewMember(MemberOptions{
-				Site:     "site",
-				Group:    "site",
-				Host:     test.host,
-				Interval: time.Minute,
-				Prefix:   "any",
-				Now:      time.Now,
+				Site:          "site",
+				Group:         "site",
+				Host:          test.host,
+				Interval:      time.Minute,
+				RecordsPrefix: "any",
+				Now:           time.Now,
 			})
 			m.Configure(&client{fake: f}, 0)
 			other := member(f)
@@ -253,7 +253,7 @@ func TestPlace(t *testing.T) {
 	bubble(t, "", func(t *testing.T, f *fake) {
 		places := []store.Storage{store.NewMemory(), store.NewMemory(), store.NewMemory()}
 		begin := func(i int) *Member {
-			m := NewMember(MemberOptions{Site: "site", Group: "site", Interval: time.Minute, Prefix: "any", Copies: places[i], Now: time.Now})
+			m := NewMember(MemberOptions{Site: "site", Group: "site", Interval: time.Minute, RecordsPrefix: "any", Copies: places[i], Now: time.Now})
 			m.Configure(&client{fake: f}, 0)
 			return m
 		}
