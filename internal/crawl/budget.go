@@ -37,12 +37,12 @@ type budget struct {
 
 // siteLoad is the load of a site, and when it crawled last.
 type siteLoad struct {
-	store.Load
+	store.Workload
 	at int64
 }
 
 // pace notes the load of a site, and returns the pace of all.
-func (l *Limiter) pace(c *Crawler, load store.Load) Pace {
+func (l *Limiter) pace(c *Crawler, load store.Workload) Pace {
 	now := c.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -216,7 +216,7 @@ type Run struct {
 	results           []store.Record // of pages that were fetched in this round, sorted by path
 	census            *census
 	pace              Pace
-	followed          int64 // see [store.Load], when this Update began
+	followed          int64 // see [store.Workload], when this Update began
 	began             int64 // when this Update did, in Unix seconds
 	left              bool  // pages are due that were not reached
 	pending           int

@@ -145,14 +145,14 @@ func TestBudget(t *testing.T) {
 			}
 			return n
 		}
-		all := func(load store.Load) string {
+		all := func(load store.Workload) string {
 			l.pace(c, load)
 			return fmt.Sprintln(spend(bySignal), spend(byHub), spend(byRoutine), spend(byShare))
 		}
-		big := store.Load{Upstream: 8000}
+		big := store.Workload{Upstream: 8000}
 		steps := []struct {
 			after time.Duration
-			load  store.Load
+			load  store.Workload
 			want  string
 		}{
 			{0, big, "1 1 4 0"},                        // a minute's worth at first
@@ -196,12 +196,12 @@ func TestPaceOfSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(2, 1)
 		one, other := New(Options{Limiter: l}), New(Options{Limiter: l})
-		l.pace(one, store.Load{Upstream: 5000, Hubs: 10})
-		if got := l.pace(other, store.Load{Upstream: 4000, Hubs: 5}); got.Known != 9000 || got.Hubs != 15 {
+		l.pace(one, store.Workload{Upstream: 5000, Hubs: 10})
+		if got := l.pace(other, store.Workload{Upstream: 4000, Hubs: 5}); got.Known != 9000 || got.Hubs != 15 {
 			t.Errorf("got %+v", got)
 		}
 		time.Sleep(3 * time.Hour)
-		if got := l.pace(other, store.Load{Upstream: 4000}); got.Known != 4000 {
+		if got := l.pace(other, store.Workload{Upstream: 4000}); got.Known != 4000 {
 			t.Errorf("after hours: got %+v", got)
 		}
 	})
@@ -212,7 +212,7 @@ func TestPaceOfSites(t *testing.T) {
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(1000, 1)
-		l.pace(New(Options{Limiter: l}), store.Load{Upstream: 100_000})
+		l.pace(New(Options{Limiter: l}), store.Workload{Upstream: 100_000})
 		now := time.Now().Unix()
 		c := New(Options{Limiter: l})
 		r := c.Start(nil, Policy{})
@@ -243,7 +243,7 @@ func TestQueue(t *testing.T) {
 func TestOrderOfSignals(t *testing.T) {
 	l := NewLimiter(1000, 1)
 	c := New(Options{Limiter: l})
-	l.pace(c, store.Load{Upstream: 1000})
+	l.pace(c, store.Workload{Upstream: 1000})
 	a := c.Start(nil, Policy{}).newQueue()
 	for i := range 10 {
 		a.add(&store.Record{Path: fmt.Sprint("/list-", i), Cause: store.ByList, Fetched: now - int64(i)}, now)

@@ -336,7 +336,7 @@ type simulation struct {
 	due     timers
 	waiting []pending
 	fresh   []int // pages whose finders are to be told
-	load    store.Load
+	load    store.Workload
 	spent   int // requests of this minute
 }
 
@@ -369,7 +369,7 @@ func simulate(pages, learning, days int) *simulation {
 // begin begins a refresh.
 func (s *simulation) begin() {
 	if (s.now/minute)%(6*60) == 0 || s.load.Upstream == 0 {
-		s.load = store.Load{}
+		s.load = store.Workload{}
 		for _, rec := range s.records {
 			if rec == nil || rec.Fetched == 0 {
 				continue

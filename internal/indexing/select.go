@@ -40,7 +40,7 @@ type Options struct {
 	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
 	Included func(path string) bool    // nor does one whose path has a segment that begins with "_"; nil: it does
 
-	Followed  int64         // since when all pages with links were looked at: see [store.Load]; 0: it is not known
+	Followed  int64         // since when all pages with links were looked at: see [store.Workload]; 0: it is not known
 	OpenBatch int64         // the batch that the crawl has not completed: its texts are not dated yet; 0: none
 	Now       time.Time     // no date is later
 	Interval  time.Duration // between refreshes: how far apart changes may be found that belong together

@@ -33,11 +33,11 @@ type Chunk struct {
 	Due    int64   `json:"due"`              // when its first page is due, in Unix seconds
 	Object *object `json:"object,omitempty"` // has the records: equal Names, equal records; nil: there are none
 
-	Load
+	Workload
 }
 
-// Load is what the records of a chunk mean for those who plan fetches, so that they need not read them.
-type Load struct {
+// Workload is what the records of a chunk mean for those who plan fetches, so that they need not read them.
+type Workload struct {
 	Upstream int   `json:"upstream,omitempty"` // pages of upstreams that were fetched
 	Hubs     int   `json:"hubs,omitempty"`     // fetches of hubs among them a day
 	Urgent   int64 `json:"urgent,omitempty"`   // when the first page is due by confirmation or failure; 0: none is
@@ -47,20 +47,20 @@ type Load struct {
 }
 
 // add adds a record.
-func (l *Load) add(rec *Record) {
+func (w *Workload) add(rec *Record) {
 	if rec.Fetched == 0 || rec.Absent != 0 || rec.Flags&(Blocked|Disallowed) != 0 {
 		return // it is not fetched again
 	}
 	if rec.Flags&Proxied != 0 {
-		l.Upstream++
-		l.Hubs += hubFetches(rec)
+		w.Upstream++
+		w.Hubs += hubFetches(rec)
 	}
 	if rec.Cause == ByConfirmation || rec.Cause == ByFailure {
-		l.Urgent = earliest(l.Urgent, rec.Due)
+		w.Urgent = earliest(w.Urgent, rec.Due)
 	}
 	hasLinks := rec.Status == 200 && rec.Flags&Document != 0 || rec.Status/100 == 3
 	if hasLinks {
-		l.Followed = earliest(l.Followed, rec.FollowedAt())
+		w.Followed = earliest(w.Followed, rec.FollowedAt())
 	}
 }
 
@@ -83,10 +83,10 @@ func earliest(a, b int64) int64 {
 
 const daySeconds = 24 * 3600
 
-// Sum returns the load of several chunks.
-func Sum(chunks []Chunk) (all Load) {
+// Sum returns the workload of several chunks.
+func Sum(chunks []Chunk) (all Workload) {
 	for i := range chunks {
-		c := &chunks[i].Load
+		c := &chunks[i].Workload
 		all.Upstream += c.Upstream
 		all.Hubs += c.Hubs
 		all.Urgent = earliest(all.Urgent, c.Urgent)
