@@ -10,10 +10,10 @@ import (
 )
 
 // cut says where records are cut into chunks. Paths decide, so that a page that comes or goes changes one chunk: one of
-// at least min records ends before a path whose hash is below below. That makes four times min on average.
+// at least min records ends before a path whose hash is below limit. That makes four times min on average.
 type cut struct {
 	min   int
-	below uint64
+	limit uint64
 }
 
 // cutOf returns how a site of so many records is cut. A change of one page writes a chunk, and a manifest with a line
@@ -154,8 +154,8 @@ func (w *Writer) isFull(path string) bool {
 	if n >= maxChunkRecords || w.raw.Len() >= maxChunkBytes {
 		return true
 	}
-	cut := cutOf(w.size)
-	return n >= cut.min && xxhash.Sum64String(path) < cut.below
+	where := cutOf(w.size)
+	return n >= where.min && xxhash.Sum64String(path) < where.limit
 }
 
 func (w *Writer) startChunk(first string) {
