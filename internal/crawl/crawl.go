@@ -433,13 +433,6 @@ func (r *Run) pendingOf(records []store.Record) (n int) {
 	return n
 }
 
-// find returns the index of a path in records, or where it would be.
-func find(records []store.Record, path string) (int, bool) {
-	return slices.BinarySearchFunc(records, path, func(r store.Record, path string) int {
-		return strings.Compare(r.Path, path)
-	})
-}
-
 // insert adds records of other paths to sorted ones.
 func insert(records, fresh []store.Record) []store.Record {
 	if len(fresh) == 0 {

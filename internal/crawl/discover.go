@@ -37,7 +37,7 @@ func (r *Run) discover(ctx context.Context, records []store.Record, found []link
 		if n.isAlias || n.spelled != "" {
 			continue // a guess makes no record
 		}
-		if _, known := find(records, n.path); known {
+		if _, known := store.Search(records, n.path); known {
 			continue
 		}
 		if last := len(fresh) - 1; last >= 0 && fresh[last].Path == n.path {
@@ -60,7 +60,7 @@ func (r *Run) discover(ctx context.Context, records []store.Record, found []link
 
 // isFile reports whether there is a page that a source names, or named until now, for its file.
 func isFile(records []store.Record, path string) bool {
-	i, known := find(records, path)
+	i, known := store.Search(records, path)
 	return known && records[i].Version != 0
 }
 
@@ -91,7 +91,7 @@ func (r *Run) linkPart(records []store.Record, since int) {
 
 // relink updates the record of a page to which another links, and reports whether it is known to be one.
 func (r *Run) relink(records []store.Record, n link) (isPage bool) {
-	i, known := find(records, n.path)
+	i, known := store.Search(records, n.path)
 	if !known {
 		return false
 	}

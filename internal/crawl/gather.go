@@ -64,12 +64,12 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 	}
 	// An Update before this one had time for the beginning of the chunk.
 	if r.pos > chunk.First {
-		n, _ := find(records, r.pos)
+		n, _ := store.Search(records, r.pos)
 		w.Put(chunk.First, records[:n], unknownDigest, r.chunkDue)
 		records = records[n:]
 	}
 	for first := max(chunk.First, r.pos); upto > first; first = r.pos {
-		n, _ := find(records, upto)
+		n, _ := store.Search(records, upto)
 		part := r.merge(records[:n:n], cands)
 		records = records[n:]
 		before := len(r.links.found)
@@ -198,7 +198,7 @@ func (r *Run) addNamed(records []store.Record, cands []page.Page) []store.Record
 	fresh := make([]store.Record, 0, max(0, len(cands)-len(records)))
 	for i := range cands {
 		p := &cands[i]
-		_, known := find(records, p.Path)
+		_, known := store.Search(records, p.Path)
 		isNamed := !p.Visited || r.p.Unlinked(p.Path) // anybody can request any path
 		if !known && isNamed {
 			fresh = append(fresh, store.Record{Path: p.Path})

@@ -161,7 +161,7 @@ func TestHugeHub(t *testing.T) {
 			t.Errorf("%d pages are known", gen.Len())
 		}
 		records, err := gen.Load(t.Context(), 0)
-		if i, ok := find(records, "/"); err != nil || !ok || len(records[i].Links) != 0 {
+		if i, ok := store.Search(records, "/"); err != nil || !ok || len(records[i].Links) != 0 {
 			t.Error("the links are kept")
 		}
 	})
@@ -524,7 +524,7 @@ func TestOnce(t *testing.T) {
 			t.Errorf("%d pages were fetched again", n)
 		}
 		records, err := gen.Load(t.Context(), 0)
-		if i, ok := find(records, "/p-7"); err != nil || !ok || records[i].Changed == 0 {
+		if i, ok := store.Search(records, "/p-7"); err != nil || !ok || records[i].Changed == 0 {
 			t.Error("the change does not count")
 		}
 	})

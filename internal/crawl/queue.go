@@ -168,7 +168,7 @@ func (r *Run) freshJobs(ctx context.Context, q *queue) ([]*job, error) {
 			return nil, err
 		}
 		for _, path := range paths {
-			if at, ok := find(records, path); ok {
+			if at, ok := store.Search(records, path); ok {
 				jobs[place[path]] = &job{rec: records[at]}
 			}
 		}

@@ -146,7 +146,7 @@ func digestAfter(chunk store.Chunk, has effect) func(first, next string) uint64 
 func (r *Run) addFindings(ctx context.Context, records []store.Record, found findings) ([]store.Record, effect, error) {
 	known := len(records)
 	for _, result := range found.results {
-		if at, ok := find(records, result.Path); ok {
+		if at, ok := store.Search(records, result.Path); ok {
 			r.noLongerWaits(&records[at])
 			records[at] = result
 		}

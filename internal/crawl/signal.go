@@ -81,7 +81,7 @@ func (r *Run) notify(n notice) {
 func (r *Run) applyNotices(records []store.Record, notices []notice) (hasChanged bool) {
 	now := r.c.now()
 	for _, n := range notices {
-		i, known := find(records, n.path)
+		i, known := store.Search(records, n.path)
 		if !known {
 			continue
 		}

@@ -2,8 +2,6 @@ package indexing
 
 import (
 	"context"
-	"slices"
-	"sort"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -76,15 +74,14 @@ func (s *Selection) original(ctx context.Context, duplicate *store.Record) (stri
 
 // find returns the record of a path and its state; nil: there is none.
 func (s *Selection) find(ctx context.Context, path string) (*store.Record, state, error) {
-	chunks := s.generation.Chunks()
-	i := max(sort.Search(len(chunks), func(i int) bool { return chunks[i].First > path })-1, 0)
+	i := s.generation.ChunkOf(path)
 	records, err := s.load(ctx, i)
 	if err != nil {
 		return nil, 0, err
 	}
-	j := slices.IndexFunc(records, func(rec store.Record) bool { return rec.Path == path })
-	if j < 0 {
+	at, isThere := store.Search(records, path)
+	if !isThere {
 		return nil, 0, nil
 	}
-	return &records[j], s.states[s.chunks[i]+j], nil
+	return &records[at], s.states[s.chunks[i]+at], nil
 }

@@ -104,26 +104,35 @@ func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
 	}
 }
 
-// Find returns the record of a path; nil: there is none. Errors are as of [Generation.Load].
-func (g *Generation) Find(ctx context.Context, path string) (*Record, error) {
-	chunks := g.Chunks()
-	at, isFirst := slices.BinarySearchFunc(chunks, path, func(c Chunk, path string) int {
+// ChunkOf returns the index of the chunk in whose range a path is.
+func (g *Generation) ChunkOf(path string) int {
+	i, isFirst := slices.BinarySearchFunc(g.Chunks(), path, func(c Chunk, path string) int {
 		return strings.Compare(c.First, path)
 	})
 	if !isFirst {
-		at-- // it is in the range of the chunk before
+		i-- // it is in the range of the chunk before
 	}
-	records, err := g.Load(ctx, max(at, 0))
+	return max(i, 0)
+}
+
+// Search returns the index of a path in records, which are in order of path, or where it would be.
+func Search(records []Record, path string) (at int, isThere bool) {
+	return slices.BinarySearchFunc(records, path, func(r Record, path string) int {
+		return strings.Compare(r.Path, path)
+	})
+}
+
+// Find returns the record of a path; nil: there is none. Errors are as of [Generation.Load].
+func (g *Generation) Find(ctx context.Context, path string) (*Record, error) {
+	records, err := g.Load(ctx, g.ChunkOf(path))
 	if err != nil {
 		return nil, err
 	}
-	i, isThere := slices.BinarySearchFunc(records, path, func(r Record, path string) int {
-		return strings.Compare(r.Path, path)
-	})
+	at, isThere := Search(records, path)
 	if !isThere {
 		return nil, nil
 	}
-	return &records[i], nil
+	return &records[at], nil
 }
 
 // Document returns the bytes of document i, which must not be modified. Errors are as of [Generation.Load].

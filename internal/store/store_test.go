@@ -483,3 +483,22 @@ func TestFind(t *testing.T) {
 		t.Errorf("before the first: got %v, %v", rec, err)
 	}
 }
+
+// TestSearch: a path that no record has would be before the first greater one.
+func TestSearch(t *testing.T) {
+	records := []Record{{Path: "/b"}, {Path: "/d"}}
+	for path, want := range map[string]struct {
+		at      int
+		isThere bool
+	}{
+		"/a": {0, false},
+		"/b": {0, true},
+		"/c": {1, false},
+		"/d": {1, true},
+		"/e": {2, false},
+	} {
+		if at, isThere := Search(records, path); at != want.at || isThere != want.isThere {
+			t.Errorf("%s: got %d, %t, want %d, %t", path, at, isThere, want.at, want.isThere)
+		}
+	}
+}
