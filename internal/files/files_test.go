@@ -103,7 +103,7 @@ func scanAll(t testing.TB, o Options) ([]page.Page, Stats) {
 	got, o.Compile = nil, compile
 	s, err := newScan(context.Background(), o)
 	if err == nil {
-		s.readFS(os.DirFS(s.disk), ".")
+		s.root.readFS(os.DirFS(s.root.disk), ".")
 		s.limit = 1
 		err = s.run(3, func(p page.Page) error { got = append(got, p); return nil })
 	}

@@ -96,7 +96,7 @@ func (r *reader) collect(f *folder) error {
 // open opens a folder, and has it watched.
 func (r *reader) open(f *folder) error {
 	isRoot := f.parent == nil
-	at := join(r.s.root, f.rel)
+	at := join(r.s.root.path, f.rel)
 	mayBeLink := f.linked || isRoot
 	// Before it is read: what changes afterwards is told.
 	unwatched := r.s.watch.add(at, isRoot, mayBeLink)
@@ -268,7 +268,7 @@ func (s *scan) finds(rel, name string, isFolder bool) bool {
 	if s.realRoot == "" {
 		return false
 	}
-	real, err := filepath.EvalSymlinks(filepath.Join(s.disk, rel, name))
+	real, err := filepath.EvalSymlinks(filepath.Join(s.root.disk, rel, name))
 	if err != nil {
 		return false
 	}

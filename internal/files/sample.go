@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,27 +29,15 @@ const (
 // A tree of more than 16,000 entries is not read as a whole: the folders near the root come first. The error is that of the
 // root, or ctx's; a folder below it that cannot be read counts as such.
 func Sample(ctx context.Context, o Options) (uint64, error) {
-	abs, err := filepath.Abs(o.Root)
+	root, err := rootOf(&o)
 	if err != nil {
 		return 0, err
 	}
 	s := &sampling{
-		root:   path.Clean(o.Root),
-		rules:  newRules(o, abs),
+		handle: root.newHandle(),
+		root:   root.path,
+		rules:  newRules(o, root.abs),
 		digest: xxhash.New(),
-	}
-	newHandle := newDiskHandle()
-	switch {
-	case o.FS != nil:
-		s.handle = &fsHandle{fsys: o.FS}
-	case o.Root == "":
-		return 0, fs.ErrNotExist
-	case newHandle == nil:
-		s.handle = &fsHandle{fsys: os.DirFS(abs)}
-		s.root = "."
-	default:
-		s.handle = newHandle()
-		s.root = abs
 	}
 	return s.run(ctx)
 }
@@ -60,7 +45,7 @@ func Sample(ctx context.Context, o Options) (uint64, error) {
 // sampling is one run of Sample.
 type sampling struct {
 	handle handle
-	root   string
+	root   string // path for the handle
 	rules  *rules
 	digest *xxhash.Digest
 	level  []sampled // folders to be read that are equally deep, the first one first

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -43,15 +40,13 @@ func (f *folder) size() int { return len(f.entries) * int(unsafe.Sizeof(entry{})
 
 // scan is one run of Scan. Folders are read ahead in the order in which they are emitted.
 type scan struct {
-	ctx       context.Context
-	rules     *rules
-	now       int64
-	newHandle func() handle
-	root      string // path for handles
-	disk      string // path for the operating system; "": there is none
-	realRoot  string // disk without links; "": not known
-	limit     int    // bytes of entries that may be read ahead
-	watch     *pass  // nil: nothing is watched
+	ctx      context.Context
+	rules    *rules
+	now      int64
+	root     root
+	realRoot string // root.disk without links; "": not known
+	limit    int    // bytes of entries that may be read ahead
+	watch    *pass  // nil: nothing is watched
 
 	readers []*reader // the emitter's first
 	pages   int
@@ -74,30 +69,19 @@ func newScan(ctx context.Context, o Options) (*scan, error) {
 		seen:  make(map[fileID]bool),
 	}
 	s.changed.L = &s.mu
-	abs, err := filepath.Abs(o.Root)
-	switch {
-	case err != nil:
-		return s, fmt.Errorf("scanning %s: %w", o.Root, err)
-	case o.FS != nil:
-		s.readFS(o.FS, path.Clean(o.Root))
-	case o.Root == "":
-		return s, fmt.Errorf("scanning: no root: %w", fs.ErrNotExist)
-	default:
-		s.disk = abs
-		s.root = abs
-		s.newHandle = newDiskHandle()
-		if s.newHandle == nil {
-			s.readFS(os.DirFS(s.disk), ".")
-		}
+	var err error
+	s.root, err = rootOf(&o)
+	if err != nil {
+		return s, err
 	}
-	s.rules = newRules(o, abs)
+	s.rules = newRules(o, s.root.abs)
 	s.watch = o.Watcher.begin(&o, s.watchable())
 	return s, nil
 }
 
 // addReader makes a reader for one goroutine.
 func (s *scan) addReader() *reader {
-	r := &reader{s: s, h: s.newHandle(), leftOut: make(map[string]int)}
+	r := &reader{s: s, h: s.root.newHandle(), leftOut: make(map[string]int)}
 	s.readers = append(s.readers, r)
 	return r
 }
@@ -105,23 +89,18 @@ func (s *scan) addReader() *reader {
 // watchable returns the root as the operating system may watch it; "": it is not read as such.
 func (s *scan) watchable() string {
 	isLinux := runtime.GOOS == "linux" // others say themselves that they do not watch
-	if isLinux && s.root != s.disk {
+	if isLinux && s.root.path != s.root.disk {
 		return ""
 	}
-	return s.disk
-}
-
-func (s *scan) readFS(fsys fs.FS, root string) {
-	s.root = root
-	s.newHandle = func() handle { return &fsHandle{fsys: fsys} }
+	return s.root.disk
 }
 
 // pathOf returns a folder's path as it is shown.
 func (s *scan) pathOf(f *folder) string {
-	if s.disk != "" {
-		return filepath.Join(s.disk, f.rel)
+	if s.root.disk != "" {
+		return filepath.Join(s.root.disk, f.rel)
 	}
-	return join(s.root, f.rel)
+	return join(s.root.path, f.rel)
 }
 
 // ended reports whether the scan is over.
@@ -154,10 +133,10 @@ func (s *scan) run(others int, yield func(page.Page) error) error {
 
 // resolveRoot finds out where the root is, if a link leads to it. A root that does not exist is found out when it is read.
 func (s *scan) resolveRoot() error {
-	if s.disk == "" {
+	if s.root.disk == "" {
 		return nil
 	}
-	real, err := filepath.EvalSymlinks(s.disk)
+	real, err := filepath.EvalSymlinks(s.root.disk)
 	if err != nil {
 		return nil
 	}
