@@ -21,7 +21,7 @@ type Response struct {
 // LearnCleanURLs returns o with CleanURLs and KeepBesideFolders as the server has it: it requests
 // the paths of a few files with ".html" and without.
 func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Response) (Options, error) {
-	apart, beside, err := sample(ctx, o)
+	apart, beside, err := pickPages(ctx, o)
 	if err != nil {
 		return o, err
 	}
@@ -40,25 +40,25 @@ func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Respon
 		return !isSame(long, short) && !leadsToShort
 	}
 	areClean := !slices.ContainsFunc(apart, isOther)
-	// With try_files {path} {path}/ {path}.html, the shorter form leads to the folder of that name: unless samples say
-	// otherwise, the longer one is kept there.
+	// With try_files {path} {path}/ {path}.html, the shorter form leads to the folder of that name: unless the files beside
+	// folders say otherwise, the longer one is kept there.
 	areCleanBeside := areClean && len(beside) > 0 && !slices.ContainsFunc(beside, isOther)
 	o.KeepBesideFolders = !areCleanBeside
-	// Without any sample, nothing is known.
-	hasSample := len(apart) > 0 || areCleanBeside
-	o.CleanURLs = areClean && hasSample
+	// Without any of them, nothing is known.
+	isKnown := len(apart) > 0 || areCleanBeside
+	o.CleanURLs = areClean && isKnown
 	return o, ctx.Err()
 }
 
-// Bounds of samples.
+// Bounds of pickPages.
 const (
-	maxSamples = 3
-	maxSampled = 1000 // pages that are looked at
+	maxPicked = 3    // files of a kind
+	maxLooked = 1000 // pages that are looked at
 )
 
-// sample returns the paths, without ".html", of a few files with that ending: apart are in different folders, beside
+// pickPages returns the paths, without ".html", of a few files with that ending: apart are in different folders, beside
 // each is a folder with the same name. It takes them from the first pages of a scan, and may find none.
-func sample(ctx context.Context, o Options) (apart, beside []string, err error) {
+func pickPages(ctx context.Context, o Options) (apart, beside []string, err error) {
 	errEnough := errors.New("enough")
 	o.Workers = 1
 	o.CleanURLs = false
@@ -82,7 +82,7 @@ func sample(ctx context.Context, o Options) (apart, beside []string, err error) 
 			}
 		}
 		n++
-		if n == maxSampled {
+		if n == maxLooked {
 			return errEnough
 		}
 		return nil
@@ -90,5 +90,5 @@ func sample(ctx context.Context, o Options) (apart, beside []string, err error) 
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return apart[:min(len(apart), maxSamples)], beside[:min(len(beside), maxSamples)], err
+	return apart[:min(len(apart), maxPicked)], beside[:min(len(beside), maxPicked)], err
 }

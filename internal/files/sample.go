@@ -99,13 +99,13 @@ func (s *sampling) run(ctx context.Context) (uint64, error) {
 		}
 		wasRemoved := errors.Is(err, fs.ErrNotExist) // since its name was read
 		if err != nil && !wasRemoved {
-			s.count("unreadable", next.rel, 0)
+			s.hash("unreadable", next.rel, 0)
 		}
 	}
 }
 
-// count adds something to the digest.
-func (s *sampling) count(what, rel string, n int64) {
+// hash adds something to the digest.
+func (s *sampling) hash(what, rel string, n int64) {
 	// No name holds a NUL, so what stands side by side is not taken for something else.
 	_, _ = s.digest.WriteString(what)
 	_, _ = s.digest.WriteString("\x00" + rel + "\x00")
@@ -127,7 +127,7 @@ func (s *sampling) folder(f *sampled) error {
 	entries := 0
 	err = s.handle.list(func(name string, mode fs.FileMode) bool {
 		entries++
-		s.sort(f, name, mode, &folders, &files)
+		s.addEntry(f, name, mode, &folders, &files)
 		return entries <= maxInFolder
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *sampling) folder(f *sampled) error {
 	s.read += entries
 	// Which of its entries come first depends on the file system, so those that were read are none of the sample.
 	if entries > maxInFolder {
-		s.count("large", f.rel, 0)
+		s.hash("large", f.rel, 0)
 		return nil
 	}
 	s.files(f, files)
@@ -144,9 +144,9 @@ func (s *sampling) folder(f *sampled) error {
 	return nil
 }
 
-// sort adds an entry of a folder to the folders or files, unless Scan would leave it out by its name. name is valid during the
-// call only. A link counts as a file: where it leads is not read.
-func (s *sampling) sort(f *sampled, name string, mode fs.FileMode, folders, files *[]sampled) {
+// addEntry adds an entry of a folder to the folders or files, unless Scan would leave it out by its name. name is valid
+// during the call only. A link counts as a file: where it leads is not read.
+func (s *sampling) addEntry(f *sampled, name string, mode fs.FileMode, folders, files *[]sampled) {
 	if mode.IsDir() {
 		if s.rules.folder(&f.place, name) != listed {
 			return
@@ -173,8 +173,8 @@ func (s *sampling) files(f *sampled, files []sampled) {
 	for _, file := range files {
 		names += file.order // in whatever order they are
 	}
-	s.count("files", f.rel, int64(len(files)))
-	s.count("names", f.rel, int64(names))
+	s.hash("files", f.rel, int64(len(files)))
+	s.hash("names", f.rel, int64(names))
 	slices.SortFunc(files, sampled.compare)
 	for _, file := range files[:min(len(files), sizesEach, maxSizes-s.sizes)] {
 		s.sizes++
@@ -184,6 +184,6 @@ func (s *sampling) files(f *sampled, files []sampled) {
 		if err != nil || !in.mode.IsRegular() {
 			in.size = -1
 		}
-		s.count("size", file.name, in.size)
+		s.hash("size", file.name, in.size)
 	}
 }

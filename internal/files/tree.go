@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // fileID identifies a file or folder. The zero value: not known.
@@ -54,13 +55,10 @@ func fold(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// oldest is the least valid modification time, 1981-01-01: some build systems and
+// believed returns a modification time, or 0 if it is after now or before [page.Earliest]: some build systems and
 // archives write the epoch, or 1980, for none.
-var oldest = time.Date(1981, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-
-// believed returns a modification time, or 0 if it is after now or before oldest.
 func believed(t, now int64) uint32 {
-	if t < oldest || t > now || t > math.MaxUint32 {
+	if t < page.Earliest || t > now || t > math.MaxUint32 {
 		return 0
 	}
 	return uint32(t)

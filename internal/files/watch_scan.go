@@ -171,7 +171,7 @@ func (p *pass) end(ctx context.Context, err error) {
 	w.mu.Lock()
 	before := w.in
 	w.mu.Unlock()
-	isMistrusted := err == nil && !p.isOff() && p.finds(ctx, before)
+	isMistrusted := err == nil && !p.isOff() && p.contradicts(ctx, before)
 	isAbsent := err != nil && p.n != nil && idOf(p.root) == fileID{}
 
 	w.mu.Lock()
@@ -203,8 +203,8 @@ func (p *pass) end(ctx context.Context, err error) {
 	}
 }
 
-// finds reports whether the scan has found another state of the pages than the one before, although nothing was told.
-func (p *pass) finds(ctx context.Context, before *instance) bool {
+// contradicts reports whether the scan has found another state of the pages than the one before, although nothing was told.
+func (p *pass) contradicts(ctx context.Context, before *instance) bool {
 	if before == nil || before.scope != p.scope || before.digest == p.digest {
 		return false
 	}
