@@ -77,6 +77,19 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// TestAdmissionOfSeveral: in whichever order they come, the ledger is stored if it rescues one of them.
+func TestAdmissionOfSeveral(t *testing.T) {
+	for _, order := range [][]string{{"new", "just rescued", "condemned"}, {"condemned", "just rescued", "new"}} {
+		l := newLedger("site")
+		l.Clock = 100 * time.Minute
+		l.Entries["just rescued"] = l.entered(rescued)
+		l.Entries["condemned"] = l.entered(condemned)
+		if a := l.admit(order); a != rescues {
+			t.Errorf("%q: got %v, want %v", order, a, rescues)
+		}
+	}
+}
+
 // TestLedgerDue: an object is deleted once it was condemned for a while, whichever node has observed that.
 func TestLedgerDue(t *testing.T) {
 	l := newLedger("site")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 func TestBeginning(t *testing.T) {
@@ -141,5 +142,40 @@ func TestJoinEmpty(t *testing.T) {
 			t.Errorf("role %d, %v, alone: %t", role, err, m.IsAlone())
 		}
 		time.Sleep(2 * lockFor)
+	})
+}
+
+// TestLastCopy: a store can be opened from the copies alone. What there is no good copy of is lost.
+func TestLastCopy(t *testing.T) {
+	bubble(t, "", func(t *testing.T, f *fake) {
+		local := store.NewMemory()
+		n := node(f, local)
+		s, err := store.Open(t.Context(), n, store.Options{Prefix: "any"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Adopt(t.Context(), false)
+		n.Begin()
+		n.Plan(time.Minute)
+		a := store.NewDocument("a", nil, []byte("a"))
+		b := store.NewDocument("b", nil, []byte("b"))
+		err = s.Commit(t.Context(), s.Last().WithDocuments(nil, []store.StoredDocument{a, b}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = local.Store(t.Context(), folder+"/"+store.Hash([]byte("a")), []byte("damaged"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err = store.Open(t.Context(), lastCopy{n.copies}, store.Options{Prefix: "any"})
+		if err != nil || len(s.Last().Documents()) != 2 {
+			t.Fatalf("%v, or it has not both documents", err)
+		}
+		if data, err := s.Last().Document(t.Context(), 1); err != nil || string(data) != "b" {
+			t.Errorf("got %q, %v", data, err)
+		}
+		if _, err := s.Last().Document(t.Context(), 0); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("a damaged copy: error %v", err)
+		}
 	})
 }

@@ -192,11 +192,11 @@ func TestViewsBound(t *testing.T) {
 // TestLongName: a host with a name of any length and characters has a vote.
 func TestLongName(t *testing.T) {
 	for name, test := range map[string]struct{ host, want string }{
-		"short":         {"web-1", "web-1"},
-		"long":          {strings.Repeat("a", maxName+1), strings.Repeat("a", maxName)},
-		"amid a rune":   {strings.Repeat("日", 40), strings.Repeat("日", 33)},
-		"not of UTF-8":  {strings.Repeat("\xff", 40) + "web", "web"},
-		"all of it bad": {strings.Repeat("\xff", maxName+1), ""},
+		"short":          {"web-1", "web-1"},
+		"long":           {strings.Repeat("a", maxName+1), strings.Repeat("a", maxName)},
+		"amid a rune":    {strings.Repeat("日", 40), strings.Repeat("日", 33)},
+		"not of UTF-8":   {strings.Repeat("\xff", 40) + "web", "web"},
+		"cut after that": {strings.Repeat("\xff", maxName) + "web", "web"},
 	} {
 		bubble(t, name, func(t *testing.T, f *fake) {
 			m := NewMember(MemberOptions{
