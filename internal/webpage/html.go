@@ -128,7 +128,7 @@ func (t *tree) view(f *folder, rows []row, p *part) view {
 	if v.Site == "" {
 		v.Site = v.Host
 	}
-	if t.Feed && isFirst { // the first document is made last: only then it is known whether there is a feed
+	if t.hasFeed && isFirst { // the first document is made last: only then it is known whether there is a feed
 		v.Feed = t.Sitemap + Feed
 	}
 	v.Above = t.above(f, p)

@@ -118,11 +118,12 @@ func (r row) sizeAfter(folder string) int {
 // share documents, too.
 type tree struct {
 	Options
-	front  string  // title of the front page; or ""
-	folder *folder // of the last page
-	all    []row   // links to the documents that have pages
-	spare  []row   // room for the pages of the next folder
-	emit   func(Document)
+	front   string  // title of the front page; or ""
+	hasFeed bool    // there is a feed: known before the first document is made, which links to it
+	folder  *folder // of the last page
+	all     []row   // links to the documents that have pages
+	spare   []row   // room for the pages of the next folder
+	emit    func(Document)
 }
 
 // folder is a folder that is not complete yet.

@@ -122,8 +122,7 @@ func (b *Builder) Add(p page.Page, section string) {
 
 // Finish makes the documents that are left. Without pages there is no HTML, and without dates there is no feed.
 func (b *Builder) Finish() {
-	// The first document for people links to the feed, so it is to be known whether there is one.
-	b.Feed = len(b.latest.pages) > 0
+	b.hasFeed = len(b.latest.pages) > 0
 	b.finish()
 	b.feed()
 	if b.News != nil {
