@@ -257,7 +257,7 @@ func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, bod
 func (s *site) fetchSlowly(ctx context.Context, path string) (*crawl.Response, error) {
 	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: peekBody})
 	if err == nil && res.Proxied {
-		s.handler.limiter.Pace(ctx, s.rank())
+		s.handler.limiter.AwaitTurn(ctx, s.rank())
 	}
 	return res, err
 }

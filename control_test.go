@@ -92,8 +92,8 @@ func TestIsSame(t *testing.T) {
 	}
 }
 
-// TestBudget: a step of the crawl takes at least as long as what follows it, and waits for moments while requests wait.
-func TestBudget(t *testing.T) {
+// TestTimeLimit: a step of the crawl takes at least as long as what follows it, and waits for moments while requests wait.
+func TestTimeLimit(t *testing.T) {
 	const usual = fetchTimeout + fetchGrace
 	for name, test := range map[string]struct {
 		r        refreshing
@@ -118,7 +118,7 @@ func TestBudget(t *testing.T) {
 		if test.serves {
 			test.r.served = &publication{snapshot: listing(1)}
 		}
-		got := s.budget(&test.r)
+		got := s.timeLimit(&test.r)
 		if got.Until.Sub(b.clock) != test.want || got.Patience != test.patience || got.Stop != s.ctx {
 			t.Errorf("%s: got %s, patience %s, want %s, %s", name, got.Until.Sub(b.clock), got.Patience, test.want, test.patience)
 		}

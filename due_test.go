@@ -287,7 +287,7 @@ func TestProspects(t *testing.T) {
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })
 		b.handler.limiter = crawl.NewLimiter(0.001, 1)
-		b.handler.limiter.Pace(t.Context(), schedule.Named) // so that there is a time of the next one
+		b.handler.limiter.AwaitTurn(t.Context(), schedule.Named) // so that there is a time of the next one
 		s := b.site("named.example")
 		s.serve(nil)
 		if test.served {

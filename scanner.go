@@ -20,7 +20,7 @@ import (
 // The parts of a refresh, and for what it waits.
 const (
 	firstPublication = time.Second     // what is known by then is published, and again after 2, 4, 8 … seconds
-	firstHangs       = 2 * time.Second // for fetches under way when a budget ends, while nothing is published
+	firstHangs       = 2 * time.Second // for fetches under way when a step ends, while nothing is published
 	sourcePatience   = time.Minute     // for a source that yields nothing, once no request waits
 	keepGrace        = time.Second     // for a stopped refresh to commit what it has found
 

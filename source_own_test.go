@@ -339,8 +339,8 @@ func TestOwnSitemapsUnreadAfterReload(t *testing.T) {
 				}
 			}
 			b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
-			b.handler.limiter.Pace(t.Context(), schedule.Fresh) // another site has the turn of this hour
-			s.own.Store(nil)                                    // the configuration after has a site of its own, with the same state
+			b.handler.limiter.AwaitTurn(t.Context(), schedule.Fresh) // another site has the turn of this hour
+			s.own.Store(nil)                                         // the configuration after has a site of its own, with the same state
 			if _, err := b.readOwn(s, probed, time.Now()); fmt.Sprint(err) != test.want {
 				t.Errorf("%s before: got %v, want %s", name, err, test.want)
 			}

@@ -178,8 +178,8 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 		return nil
 	}
 	for {
-		budget := s.budget(r)
-		crawled, err := r.crawling.Update(ctx, r.records.Generation, budget)
+		limit := s.timeLimit(r)
+		crawled, err := r.crawling.Update(ctx, r.records.Generation, limit)
 		if err != nil {
 			return fmt.Errorf("crawling: %w", err)
 		}
@@ -188,10 +188,10 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 		r.step *= 2
 
 		now := s.app.now()
-		// How long it is until upstreams may be requested, if all else is done: a crawl that has used up its budget may as well
+		// How long it is until upstreams may be requested, if all else is done: a crawl that has used up its time may as well
 		// have left pages of the site itself.
 		var idle time.Duration
-		if now.Before(budget.Until) {
+		if now.Before(limit.Until) {
 			idle = time.Unix(crawled.Next, 0).Sub(now)
 		}
 		// When an upstream may be requested again is rounded up to seconds: half a second may look like one and a half.
@@ -212,8 +212,8 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 	}
 }
 
-// budget is how long the next step of the crawl may take: at least as long as what follows it.
-func (s *site) budget(r *refreshing) crawl.Budget {
+// timeLimit is how long the next step of the crawl may take: at least as long as what follows it.
+func (s *site) timeLimit(r *refreshing) crawl.TimeLimit {
 	// While nothing is published, one page that hangs must not keep all others from clients that wait.
 	patience := fetchTimeout + fetchGrace
 	isFirst := r.step == firstPublication && r.served.snapshot == nil
@@ -223,7 +223,7 @@ func (s *site) budget(r *refreshing) crawl.Budget {
 	step := min(r.step, s.handler.settings.interval)
 	// A site of ten million pages would be selected two to three times in a refresh in which one page changed.
 	step = max(step, r.cost, 2*r.built)
-	return crawl.Budget{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
+	return crawl.TimeLimit{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
 }
 
 // selectPages is the stages select and build, unless nothing has changed.

@@ -238,7 +238,7 @@ var interruptions = []interruption{
 
 // wantSteps are the steps of a refresh that are walked at least.
 var wantSteps = []string{
-	"clock in enter", "probe", "clock in newRefreshing", "source", "clock in budget", "page", "clock in crawl",
+	"clock in enter", "probe", "clock in newRefreshing", "source", "clock in timeLimit", "page", "clock in crawl",
 	"clock in build", "clock in circumstances", "clock in result", "store announcements", "store an object", "store the manifest",
 }
 

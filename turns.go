@@ -117,7 +117,7 @@ func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	if !s.handler.limiter.Pace(ctx, of) {
+	if !s.handler.limiter.AwaitTurn(ctx, of) {
 		<-ctx.Done()
 	}
 }

@@ -41,8 +41,8 @@ type siteLoad struct {
 	at int64
 }
 
-// pace notes the load of a site, and returns the pace of all.
-func (l *Limiter) pace(c *Crawler, load store.Workload) Pace {
+// update notes the load of a site, and returns the pace of all.
+func (l *Limiter) update(c *Crawler, load store.Workload) Pace {
 	now := c.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -141,28 +141,28 @@ func New(o Options) *Crawler {
 
 func (c *Crawler) now() int64 { return c.o.Now().Unix() }
 
-// Budget is how long a [Run.Update] may take.
-type Budget struct {
+// TimeLimit is how long a [Run.Update] may take.
+type TimeLimit struct {
 	Until    time.Time       // no fetch begins later
 	Patience time.Duration   // for fetches under way at Until: later ones stay due; 0: no limit
-	Stop     context.Context // when it ends, so does the budget, with little patience; nil: never
+	Stop     context.Context // when it ends, so does the time, with little patience; nil: never
 }
 
 // contexts returns two that end with ctx: wait when the time is over, fetching when the patience is, too.
-func (b Budget) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
-	if b.Stop == nil {
-		b.Stop = ctx
+func (l TimeLimit) contexts(ctx context.Context, now time.Time) (wait, fetching context.Context, cancel func()) {
+	if l.Stop == nil {
+		l.Stop = ctx
 	}
-	wait, endWait := context.WithTimeout(ctx, b.Until.Sub(now))
+	wait, endWait := context.WithTimeout(ctx, l.Until.Sub(now))
 	fetching, endFetching := context.WithCancel(ctx)
-	endStop := context.AfterFunc(b.Stop, func() {
+	endStop := context.AfterFunc(l.Stop, func() {
 		endWait()
 		time.AfterFunc(stopPatience, endFetching)
 	})
 	// With no limit, a fetch ends by the time-out of its Fetcher.
 	endPatience := context.AfterFunc(wait, func() {
-		if b.Patience > 0 {
-			time.AfterFunc(b.Patience, endFetching)
+		if l.Patience > 0 {
+			time.AfterFunc(l.Patience, endFetching)
 		}
 	})
 	cancel = func() {
@@ -260,10 +260,10 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update
-// before returned, in which records may have been selected meanwhile. It returns soon after its budget, or
+// before returned, in which records may have been selected meanwhile. It returns soon after the limit, or
 // when nothing is due. It may be called again, also when the crawl was done. The error is the storage's, the
 // candidates' or ctx's; the crawl is over then, and gen stands.
-func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Result, error) {
+func (r *Run) Update(ctx context.Context, gen *store.Generation, limit TimeLimit) (Result, error) {
 	if r.gen == nil {
 		r.begin(gen)
 	}
@@ -275,9 +275,9 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, b Budget) (Resu
 	// All sites that share the limiter share what known pages may take of it.
 	load := store.Sum(gen.Chunks())
 	r.followed = load.Followed
-	r.pace = r.c.o.Limiter.pace(r.c, load)
+	r.pace = r.c.o.Limiter.update(r.c, load)
 
-	wait, fetching, cancel := b.contexts(ctx, r.c.o.Now())
+	wait, fetching, cancel := limit.contexts(ctx, r.c.o.Now())
 	defer cancel()
 	r.fetching = fetching
 	if err := r.crawl(ctx, wait); err != nil {

@@ -92,7 +92,7 @@ func named(paths ...string) (cands []page.Page) {
 // update goes on with a crawl for a time.
 func update(t *testing.T, run *Run, gen *store.Generation, d time.Duration) Result {
 	t.Helper()
-	result, err := run.Update(t.Context(), gen, Budget{Until: run.c.o.Now().Add(d), Patience: 2 * time.Second})
+	result, err := run.Update(t.Context(), gen, TimeLimit{Until: run.c.o.Now().Add(d), Patience: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestSlots(t *testing.T) {
 		gen := empty(t)
 		go func() {
 			_, err := New(Options{Fetcher: &static{hangs: "/"}, Slots: slots}).Start(&list{pages: named("/a")}, plain).
-				Update(ctx, gen, Budget{Until: time.Now().Add(time.Minute)})
+				Update(ctx, gen, TimeLimit{Until: time.Now().Add(time.Minute)})
 			ended <- err
 		}()
 		synctest.Wait()
@@ -424,7 +424,7 @@ func TestLater(t *testing.T) {
 	})
 }
 
-// TestPatience: fetches that hang are left for later once the budget and the patience have passed, or when the
+// TestPatience: fetches that hang are left for later once the time and the patience have passed, or when the
 // crawl is stopped; what was fetched counts.
 func TestPatience(t *testing.T) {
 	for stopped, want := range map[time.Duration]time.Duration{
@@ -436,7 +436,7 @@ func TestPatience(t *testing.T) {
 			c := New(Options{Fetcher: &static{pages: map[string]string{"/a": ""}, hangs: "/hangs"}, Workers: 2})
 			begun := time.Now()
 			result, err := c.Start(&list{pages: named("/a", "/hangs")}, plain).
-				Update(t.Context(), empty(t), Budget{Until: begun.Add(time.Minute), Patience: 2 * time.Second, Stop: stop})
+				Update(t.Context(), empty(t), TimeLimit{Until: begun.Add(time.Minute), Patience: 2 * time.Second, Stop: stop})
 			if took := time.Since(begun); err != nil || took != want {
 				t.Fatalf("stopped after %s: it took %s, want %s, %v", stopped, took, want, err)
 			}

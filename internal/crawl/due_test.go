@@ -146,7 +146,7 @@ func TestBudget(t *testing.T) {
 			return n
 		}
 		all := func(load store.Workload) string {
-			l.pace(c, load)
+			l.update(c, load)
 			return fmt.Sprintln(spend(bySignal), spend(byHub), spend(byRoutine), spend(byShare))
 		}
 		big := store.Workload{Upstream: 8000}
@@ -176,7 +176,7 @@ func TestBudget(t *testing.T) {
 		}
 		for range 12 {
 			time.Sleep(10 * time.Minute)
-			l.pace(c, big)
+			l.update(c, big)
 		}
 		if got := strings.TrimSpace(all(big)); got != "90 90 180 0" {
 			t.Errorf("nothing was due for two hours: got %s, want an hour's worth", got)
@@ -196,12 +196,12 @@ func TestPaceOfSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(2, 1)
 		one, other := New(Options{Limiter: l}), New(Options{Limiter: l})
-		l.pace(one, store.Workload{Upstream: 5000, Hubs: 10})
-		if got := l.pace(other, store.Workload{Upstream: 4000, Hubs: 5}); got.Known != 9000 || got.Hubs != 15 {
+		l.update(one, store.Workload{Upstream: 5000, Hubs: 10})
+		if got := l.update(other, store.Workload{Upstream: 4000, Hubs: 5}); got.Known != 9000 || got.Hubs != 15 {
 			t.Errorf("got %+v", got)
 		}
 		time.Sleep(3 * time.Hour)
-		if got := l.pace(other, store.Workload{Upstream: 4000}); got.Known != 4000 {
+		if got := l.update(other, store.Workload{Upstream: 4000}); got.Known != 4000 {
 			t.Errorf("after hours: got %+v", got)
 		}
 	})
@@ -212,7 +212,7 @@ func TestPaceOfSites(t *testing.T) {
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(1000, 1)
-		l.pace(New(Options{Limiter: l}), store.Workload{Upstream: 100_000})
+		l.update(New(Options{Limiter: l}), store.Workload{Upstream: 100_000})
 		now := time.Now().Unix()
 		c := New(Options{Limiter: l})
 		r := c.Start(nil, Policy{})
@@ -243,7 +243,7 @@ func TestQueue(t *testing.T) {
 func TestOrderOfSignals(t *testing.T) {
 	l := NewLimiter(1000, 1)
 	c := New(Options{Limiter: l})
-	l.pace(c, store.Workload{Upstream: 1000})
+	l.update(c, store.Workload{Upstream: 1000})
 	a := c.Start(nil, Policy{}).newQueue()
 	for i := range 10 {
 		a.add(&store.Record{Path: fmt.Sprint("/list-", i), Cause: store.ByList, Fetched: now - int64(i)}, now)

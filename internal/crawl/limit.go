@@ -163,8 +163,9 @@ func (l *Limiter) Release(of schedule.Rank) {
 	l.grant()
 }
 
-// Pace waits for a turn, as Take does, for a request that is made at another time; false: there is none.
-func (l *Limiter) Pace(ctx context.Context, of schedule.Rank) bool {
+// AwaitTurn waits for a turn, as Take does, and gives it back at once: for a request that is made before or after. False:
+// ctx ended, or its deadline is before the turn.
+func (l *Limiter) AwaitTurn(ctx context.Context, of schedule.Rank) bool {
 	if !l.Take(ctx, of, nil) {
 		return false
 	}

@@ -192,7 +192,7 @@ func BenchmarkLinkers(b *testing.B) {
 			run := c.Start(&list{pages: cands}, p)
 			gen := empty(b)
 			for {
-				result, err := run.Update(b.Context(), gen, Budget{Until: time.Now().Add(time.Minute)})
+				result, err := run.Update(b.Context(), gen, TimeLimit{Until: time.Now().Add(time.Minute)})
 				if err != nil {
 					b.Fatal(err)
 				}

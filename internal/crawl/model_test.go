@@ -279,7 +279,7 @@ func (s *site) isSoft(path string) bool {
 	return strings.HasPrefix(path, "/app/soft/") && !strings.Contains(path, "logout") && (p == nil || p.status == 200 && p.kind == "" && p.text == "not here")
 }
 
-// crawlOnce crawls with budgets that end anywhere, and commits now and then.
+// crawlOnce crawls with times that end anywhere, and commits now and then.
 func (s *site) crawlOnce(c *Crawler, st *store.Store, gen *store.Generation, interrupt bool) *store.Generation {
 	cands := s.candidates()
 	if interrupt {
@@ -288,16 +288,16 @@ func (s *site) crawlOnce(c *Crawler, st *store.Store, gen *store.Generation, int
 	}
 	run := c.Start(cands, policy())
 	for range 2000 {
-		budget := time.Minute
+		limit := time.Minute
 		if interrupt {
-			budget = time.Duration(s.random.IntN(3000)) * time.Millisecond
+			limit = time.Duration(s.random.IntN(3000)) * time.Millisecond
 		}
 		begun := time.Now()
-		result, err := run.Update(s.t.Context(), gen, Budget{Until: begun.Add(budget)})
+		result, err := run.Update(s.t.Context(), gen, TimeLimit{Until: begun.Add(limit)})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if over := time.Since(begun) - budget; over > 300*time.Millisecond {
+		if over := time.Since(begun) - limit; over > 300*time.Millisecond {
 			s.t.Errorf("Update returned %s late", over)
 		}
 		gen = result.Generation

@@ -409,7 +409,7 @@ func TestBackoffEnds(t *testing.T) {
 			{response(http.StatusInternalServerError), time.Second / 2},
 			{nil, time.Second / 2},
 		} {
-			if !l.Pace(t.Context(), schedule.Named) {
+			if !l.AwaitTurn(t.Context(), schedule.Named) {
 				t.Fatal("no turn")
 			}
 			l.record(schedule.Named, new(rest), 0, test.resp)
@@ -507,7 +507,7 @@ func TestLimiterClockSetBack(t *testing.T) {
 			for ask, pause := range map[string]func(l *Limiter) time.Duration{
 				"turn": func(l *Limiter) time.Duration {
 					begun := time.Now()
-					l.Pace(t.Context(), schedule.Named)
+					l.AwaitTurn(t.Context(), schedule.Named)
 					return time.Since(begun)
 				},
 				"Next": func(l *Limiter) time.Duration { return time.Until(l.Next()) },
@@ -568,7 +568,7 @@ func TestRanksShareThePace(t *testing.T) {
 		for of, sites := range map[schedule.Rank]int{schedule.Named: 1, schedule.Known: 2, schedule.Fresh: 200} {
 			for range sites {
 				group.Go(func() {
-					for l.Pace(ctx, of) {
+					for l.AwaitTurn(ctx, of) {
 						turns[of].Add(1)
 					}
 				})
@@ -591,14 +591,14 @@ func TestHangingHost(t *testing.T) {
 		l.Take(t.Context(), schedule.Fresh, nil)
 		begun := time.Now()
 		for i, want := range []time.Duration{time.Second / 2, time.Second, 3 * time.Second / 2} {
-			if !l.Pace(t.Context(), schedule.Named) || time.Since(begun) != want {
+			if !l.AwaitTurn(t.Context(), schedule.Named) || time.Since(begun) != want {
 				t.Errorf("named request %d begins after %s, want %s", i, time.Since(begun), want)
 			}
 		}
 		time.Sleep(10*time.Second - time.Since(begun))
 		l.record(schedule.Fresh, &own, 10*time.Second, nil)
 		l.Release(schedule.Fresh)
-		if !l.Pace(t.Context(), schedule.Known) || time.Since(begun) != 10*time.Second {
+		if !l.AwaitTurn(t.Context(), schedule.Known) || time.Since(begun) != 10*time.Second {
 			t.Errorf("another host has its turn after %s, want 10s", time.Since(begun))
 		}
 		if left := time.Until(l.nextOf(&own)); left != 20*time.Second {

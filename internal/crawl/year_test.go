@@ -386,7 +386,7 @@ func (s *simulation) begin() {
 		Counts: func(*store.Record) bool { return true },
 	}
 	s.run.links = links{cleaner: origin.NewCleaner(nil), seen: make(map[uint64]uint8), max: math.MaxInt}
-	s.run.pace = s.crawler.o.Limiter.pace(s.crawler, s.load)
+	s.run.pace = s.crawler.o.Limiter.update(s.crawler, s.load)
 	s.worker = &worker{run: s.run}
 }
 
@@ -702,7 +702,7 @@ func (l *live) crawlFor(t *testing.T, pages, days int) {
 		}
 		begun := time.Now()
 		run := c.Start(new(list), policy)
-		result, err := run.Update(t.Context(), gen, Budget{Until: begun.Add(time.Minute)})
+		result, err := run.Update(t.Context(), gen, TimeLimit{Until: begun.Add(time.Minute)})
 		if err != nil {
 			t.Fatal(err)
 		}
