@@ -8,48 +8,48 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// groups are the candidates with the same text whose paths differ in case, in which characters are percent-encoded, a
-// slash at the end, an index name or an extension only: by duplicateKey, the one of each that stays.
-type groups map[uint64]member
+// duplicateGroups are the contenders with the same text whose paths differ in case, in which characters are
+// percent-encoded, a slash at the end, an index name or an extension only: by duplicateKey, the one of each that stays.
+type duplicateGroups map[uint64]member
 
 type member struct {
-	path   uint64
-	rank   rank
-	linked bool // a page links to one of the group
+	path       uint64
+	preference preference
+	linked     bool // a page links to one of the group
 }
 
-// rank decides which candidate stays, the first of equal ones.
-type rank uint8
+// preference decides which contender stays, the first of equal ones.
+type preference uint8
 
 const (
-	_ rank = iota
-	rankUnlinked
-	rankAny
-	rankLinked
-	rankCanonical
+	_ preference = iota
+	preferUnlinked
+	preferAny
+	preferLinked
+	preferCanonical
 )
 
-func (t traits) rank() rank {
+func (t traits) preference() preference {
 	if t&target != 0 {
-		return rankCanonical
+		return preferCanonical
 	}
 	lacksLink := t&(needsLinks|linked) == needsLinks
 	if lacksLink {
-		return rankUnlinked
+		return preferUnlinked
 	}
 	isLinkedAsSuch := t&(linked|alias) == linked
 	if isLinkedAsSuch {
-		return rankLinked
+		return preferLinked
 	}
-	return rankAny
+	return preferAny
 }
 
-// group finds the groups of candidates.
-func (c *candidates) group() groups {
+// group finds the duplicates among the contenders.
+func (c *contenders) group() duplicateGroups {
 	// Few keys occur twice: a map of these alone takes little memory.
 	keys := slices.Clone(c.keys)
 	slices.Sort(keys)
-	g := make(groups)
+	g := make(duplicateGroups)
 	for i, key := range keys {
 		if i > 0 && key == keys[i-1] && key != 0 {
 			g[key] = member{}
@@ -61,9 +61,9 @@ func (c *candidates) group() groups {
 		if !ok || t&givesWay != 0 {
 			continue
 		}
-		if rank := t.rank(); rank > m.rank {
+		if p := t.preference(); p > m.preference {
 			m.path = c.paths[i]
-			m.rank = rank
+			m.preference = p
 		}
 		m.linked = m.linked || t&linked != 0
 		g[key] = m

@@ -26,17 +26,17 @@ func (m *model) find(path string) *store.Record {
 	return nil
 }
 
-func (m *model) isCandidate(r *store.Record) bool {
+func (m *model) isContender(r *store.Record) bool {
 	own := m.rules.ownStatus(r)
 	return own == Indexable || own == CanonicalOther
 }
 
-// names returns the candidate that a candidate names as its canonical, if that counts.
+// names returns the contender that a contender names as its canonical, if that counts.
 func (m *model) names(r *store.Record) *store.Record {
 	if m.rules.ownStatus(r) != CanonicalOther {
 		return nil
 	}
-	if other := m.find(r.Canonical); other != nil && m.isCandidate(other) && m.isTarget(other) {
+	if other := m.find(r.Canonical); other != nil && m.isContender(other) && m.isTarget(other) {
 		return other
 	}
 	return nil
@@ -72,7 +72,7 @@ func (m *model) isSame(a, b *store.Record) bool {
 }
 
 func (m *model) status(r *store.Record) Status {
-	if !m.isCandidate(r) {
+	if !m.isContender(r) {
 		return m.rules.ownStatus(r)
 	}
 	if m.givesWay(r) {
@@ -81,11 +81,11 @@ func (m *model) status(r *store.Record) Status {
 	var group []*store.Record
 	isLinked := m.rules.isLinked(r)
 	for i := range m.records {
-		if o := &m.records[i]; m.isCandidate(o) && !m.givesWay(o) && (o.Path == r.Path || m.isSame(o, r)) {
+		if o := &m.records[i]; m.isContender(o) && !m.givesWay(o) && (o.Path == r.Path || m.isSame(o, r)) {
 			group = append(group, o)
 		}
 	}
-	rank := func(o *store.Record) int {
+	order := func(o *store.Record) int {
 		isAlias := strings.HasSuffix(o.Path, "/index.html") || strings.HasSuffix(o.Path, "?page=1")
 		switch {
 		case m.isTarget(o):
@@ -97,10 +97,10 @@ func (m *model) status(r *store.Record) Status {
 		}
 		return 2
 	}
-	slices.SortStableFunc(group, func(a, b *store.Record) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(group, func(a, b *store.Record) int { return order(a) - order(b) })
 	if group[0].Path == r.Path {
 		isLinked = slices.ContainsFunc(group, func(o *store.Record) bool { return m.rules.isLinked(o) })
-	} else if rank(group[0]) < 3 {
+	} else if order(group[0]) < 3 {
 		return Duplicate
 	}
 	if !isLinked && !m.isTarget(r) && (m.rules.needsLinks(r) || m.rules.OmitOrphans && !m.rules.isSeed(r)) {

@@ -53,7 +53,7 @@ type Selection struct {
 	generation *store.Generation
 	states     []state // of the records in order
 	chunks     []int   // index in states of each chunk's first record, and the end
-	groups     groups
+	groups     duplicateGroups
 	dates      dates
 	alternates alternateSets
 	images     map[uint64]bool // of the site, and versions in Markdown, that returned 200, by hash of their paths
@@ -84,7 +84,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 	}
 	s.dates = newDates(&s.rules)
 	s.result.ForeignHosts = make(map[string]int)
-	c := &candidates{
+	c := &contenders{
 		paths:      make([]uint64, 0, g.Len()),
 		keys:       make([]uint64, 0, g.Len()),
 		traits:     make([]traits, 0, g.Len()),
@@ -119,7 +119,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 }
 
 // add takes a record into account, in the first reading.
-func (s *Selection) add(rec *store.Record, c *candidates) {
+func (s *Selection) add(rec *store.Record, c *contenders) {
 	own := s.rules.ownStatus(rec)
 	st := state(own)
 	if rec.Selected.Listed && !isFinal(own, rec) {
@@ -150,12 +150,12 @@ func isFinal(status Status, rec *store.Record) bool {
 	return false
 }
 
-// settle gives each candidate its status, and says which pages are listed.
-func (s *Selection) settle(c *candidates) {
+// settle gives each contender its status, and says which pages are listed.
+func (s *Selection) settle(c *contenders) {
 	next := 0
 	for i, st := range s.states {
 		status := st.status()
-		path := uint64(0) // of a candidate
+		path := uint64(0) // of a contender
 		if status == Indexable || status == CanonicalOther {
 			path = c.paths[next]
 			var orphan state

@@ -13,7 +13,7 @@ import (
 // hash stands for a path while pages are compared.
 func hash(s string) uint64 { return xxhash.Sum64String(s) }
 
-// traits of a candidate.
+// traits of a contender.
 type traits uint8
 
 const (
@@ -23,24 +23,24 @@ const (
 	needsLinks                      // it is listed only while a page does
 	expectsLinks                    // it is not the front page, to which no page needs to link
 	alias                           // see isAlias
-	target                          // a candidate's canonical is this page
+	target                          // a contender's canonical is this page
 	givesWay                        // its canonical is listed instead
 )
 
-// candidates are the pages that may be listed by their own records, in order of path. They take 17
+// contenders are the pages that may be listed by their own records, in order of path. They take 17
 // bytes each, and some 40 more if another page is the canonical.
-type candidates struct {
+type contenders struct {
 	paths  []uint64 // hashes
 	keys   []uint64 // see duplicateKey
 	traits []traits
 
 	canonicals map[uint64]uint64 // of those that name another page, by path
-	targets    map[uint64]bool   // the canonicals that count: it is a candidate that names no other
+	targets    map[uint64]bool   // the canonicals that count: it is a contender that names no other
 	bare       map[uint64]uint64 // the bare spelling of the canonicals that have another one: see page.Bare
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
-func (c *candidates) add(rec *store.Record, r *Options, own Status) {
+func (c *contenders) add(rec *store.Record, r *Options, own Status) {
 	path := hash(rec.Path)
 	t := when(r.isLinked(rec), linked)
 	t |= when(r.needsLinks(rec), needsLinks)
@@ -57,7 +57,7 @@ func (c *candidates) add(rec *store.Record, r *Options, own Status) {
 }
 
 // addCanonical adds the canonical of a page with such traits.
-func (c *candidates) addCanonical(rec *store.Record, path uint64, t traits) {
+func (c *contenders) addCanonical(rec *store.Record, path uint64, t traits) {
 	canonical := hash(rec.Canonical)
 	c.canonicals[path] = canonical
 	if bare := page.Bare(rec.Canonical); bare != rec.Canonical {
@@ -83,11 +83,11 @@ func compareSpellings(a, b string) int {
 	return cmp.Or(strings.Compare(page.Bare(a), page.Bare(b)), strings.Compare(a, b))
 }
 
-// respellCanonicals lets pages that name a canonical in an encoded spelling, in which it is no candidate, name it in
+// respellCanonicals lets pages that name a canonical in an encoded spelling, in which it is no contender, name it in
 // the bare one, in which files are listed.
-func (c *candidates) respellCanonicals() {
+func (c *contenders) respellCanonicals() {
 	for _, path := range c.paths {
-		delete(c.bare, path) // as it is encoded, it is a candidate
+		delete(c.bare, path) // as it is encoded, it is a contender
 	}
 	if len(c.bare) == 0 {
 		return
@@ -112,9 +112,9 @@ func (c *candidates) respellCanonicals() {
 	}
 }
 
-// resolveCanonicals marks the candidates that are a page's canonical, and those that give way to theirs. A page does
+// resolveCanonicals marks the contenders that are a page's canonical, and those that give way to theirs. A page does
 // not give way to one that would not be listed, such as one that redirects, is excluded or is not known.
-func (c *candidates) resolveCanonicals() {
+func (c *contenders) resolveCanonicals() {
 	if len(c.canonicals) == 0 {
 		return
 	}
@@ -138,7 +138,7 @@ const maxRing = 32
 
 // hasBetter reports whether a page gives way to its canonical. Of two pages that name each
 // other the first stays; of a longer ring, any one.
-func (c *candidates) hasBetter(path uint64, sortsLater bool) bool {
+func (c *contenders) hasBetter(path uint64, sortsLater bool) bool {
 	next := c.canonicals[path]
 	isFinal, counts := c.targets[next]
 	if !counts || isFinal {
@@ -162,8 +162,8 @@ func (c *candidates) hasBetter(path uint64, sortsLater bool) bool {
 	return true // it leads into a ring of others, or into one that is too long
 }
 
-// statusAt returns the status of candidate i, with isOrphan if it is listed though no page links to it.
-func (c *candidates) statusAt(i int, g groups, omitOrphans bool) (Status, state) {
+// statusAt returns the status of contender i, with isOrphan if it is listed though no page links to it.
+func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (Status, state) {
 	t := c.traits[i]
 	stays := g[c.keys[i]]
 	// Links to the other pages of the group are meant for the one that stays.
@@ -172,7 +172,7 @@ func (c *candidates) statusAt(i int, g groups, omitOrphans bool) (Status, state)
 	if t&givesWay != 0 {
 		return CanonicalOther, 0
 	}
-	if !isStaying && stays.rank > rankUnlinked {
+	if !isStaying && stays.preference > preferUnlinked {
 		return Duplicate, 0
 	}
 	if isLinked || t&expectsLinks == 0 {
