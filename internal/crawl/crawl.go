@@ -113,7 +113,7 @@ type Crawler struct {
 	proper404s    memory[int]     // paths that do not exist and were no soft 404s, by soft404Group
 	soft404Name   string          // last part of the paths that cannot exist
 	precedence    precedence
-	rest          rest // of the site's own upstream; under the Limiter's mu
+	cooldown      cooldown // of the site's own upstream; under the Limiter's mu
 	signals       signals
 	frontHash     uint64 // of the front page's last response
 	batch         int64  // of the last crawl
@@ -382,7 +382,7 @@ func (r *Run) next() (at int64, done bool) {
 	if r.left {
 		// It waits for upstreams, if they are left alone. The time is rounded up: rounded down, refreshes began at once
 		// and found nothing to do, until the second was over.
-		upstreams := r.c.o.Limiter.nextOf(&r.c.rest).Add(time.Second - 1).Unix()
+		upstreams := r.c.o.Limiter.nextOf(&r.c.cooldown).Add(time.Second - 1).Unix()
 		return max(now, upstreams), false
 	}
 	urgent := store.Sum(r.gen.Chunks()).Urgent

@@ -14,7 +14,7 @@ const (
 	day    = 24 * hour
 	week   = 7 * day
 
-	briefWait     = 5           // for what is soon otherwise
+	briefWait     = 5           // until an emptied page is fetched again, or a front page that has only failed
 	frontWait     = 110         // for a front page that no probe requests: it comes with every other refresh
 	confirmWait   = minute      // until what a fetch found is confirmed by another one
 	confirmWithin = 10 * minute // later, two dates that differ may be two changes
@@ -80,23 +80,23 @@ var (
 	ofData = intervals{first: 90 * day, shortest: 90 * day, longest: 90 * day}
 )
 
-// outcome is what a fetch means for a page.
-type outcome uint8
+// comparison is how a response compares with what was known of the page.
+type comparison uint8
 
 const (
-	unchanged outcome = iota
-	changed           // the text or the status is another than before
-	suspected         // the text, or the date that it declares, is another one, which is to be confirmed
-	gone              // it was a page, and is none any more
-	missing           // it is no page, as before
-	failed            // there was no response, or one that says nothing about the page
-	emptied           // it was a document and is none, for the first time: it may be being written
+	unchanged comparison = iota
+	changed              // the text or the status is another than before
+	suspected            // the text, or the date that it declares, is another one, which is to be confirmed
+	gone                 // it was a page, and is none any more
+	missing              // it is no page, as before
+	failed               // there was no response, or one that says nothing about the page
+	emptied              // it was a document and is none, for the first time: it may be being written
 )
 
-// look is a fetch of a page, as far as it decides when the page is fetched again.
-type look struct {
+// fetchFacts are what of a fetch decides when the page is fetched again.
+type fetchFacts struct {
 	intervals
-	came      outcome
+	came      comparison
 	interval  int64   // of the page until now, in seconds; 0: it has none yet
 	isFirst   bool    // it was not fetched before
 	isNew     bool    // a page that was fetched before has a link to it that is new
@@ -127,82 +127,82 @@ func (d *due) bring(pause int64) {
 }
 
 // next decides when a page is due again, and by what.
-func (l look) next() due {
-	d := l.byOutcome()
-	if d.cause != store.ByInterval || l.isNoPage {
+func (f fetchFacts) next() due {
+	d := f.byComparison()
+	if d.cause != store.ByInterval || f.isNoPage {
 		return d
 	}
-	if l.isFirst && l.isSpread {
-		d.pause = spread(d.pause, l.path)
+	if f.isFirst && f.isSpread {
+		d.pause = spread(d.pause, f.path)
 	}
-	if !l.isSteady {
-		l.bringForLinks(&d)
+	if !f.isSteady {
+		f.bringForLinks(&d)
 	}
 	return d
 }
 
 // bringForLinks brings forward what is due for the sake of the page's links.
-func (l look) bringForLinks(d *due) {
-	if l.isProbed && l.isNoisy {
-		d.bring(confirmWithin) // is it still?
+func (f fetchFacts) bringForLinks(d *due) {
+	if f.isProbed && f.isNoisy {
+		d.bring(confirmWithin) // to see whether it is still noise: see calm
 		return
 	}
-	if l.isProbed {
+	if f.isProbed {
 		d.bring(hour)
 		return
 	}
-	if l.isFront {
+	if f.isFront {
 		d.bring(frontWait)
 		return
 	}
-	if often := HubInterval(l.hub); often != 0 {
+	if often := HubInterval(f.hub); often != 0 {
 		d.bring(often)
 	}
 }
 
-// byOutcome is next for a page without links. While nothing changes, pages are fetched less and less often; failures
+// byComparison is next for a page without links. While nothing changes, pages are fetched less and less often; failures
 // sooner, and a front page soonest, as an application may start with the server.
-func (l look) byOutcome() due {
-	interval := l.interval
-	switch l.came {
+func (f fetchFacts) byComparison() due {
+	interval := f.interval
+	switch f.came {
 	case emptied:
 		return due{interval, briefWait, store.ByConfirmation}
 	case suspected:
-		interval = min(max(interval, l.shortest), l.longest)
+		interval = min(max(interval, f.shortest), f.longest)
 		return due{interval, confirmWait, store.ByConfirmation}
 	case gone: // by mistake, perhaps: a deployment may be under way
 		return due{minute, minute, store.ByConfirmation}
 	case failed:
-		interval = l.afterFailure()
+		interval = f.afterFailure()
 		return due{interval, interval, store.ByFailure}
 	case missing:
-		interval = min(max(2*interval, minute), l.longest)
+		interval = min(max(2*interval, minute), f.longest)
 		// A new link may have come before the page to which it leads, which an author publishes minutes later. Any
 		// other link that was never good is a broken one.
-		if l.isFirst && !l.isNew {
+		if f.isFirst && !f.isNew {
 			interval = hour
 		}
 	case changed:
-		interval = min(max(interval/2, l.shortest), l.longest)
+		interval = min(max(interval/2, f.shortest), f.longest)
 	case unchanged:
-		interval = min(max(2*interval, l.shortest), l.longest)
+		interval = min(max(2*interval, f.shortest), f.longest)
 	}
-	if l.isFirst && l.came != missing {
-		interval = l.first
+	if f.isFirst && f.came != missing {
+		interval = f.first
 	}
 	return due{interval, interval, store.ByInterval}
 }
 
 // afterFailure returns the interval of a page that fails.
-func (l look) afterFailure() int64 {
+func (f fetchFacts) afterFailure() int64 {
 	least := int64(minute)
-	if l.isFront {
+	if f.isFront {
 		least = briefWait
 	}
-	if !l.isFailing {
+	if !f.isFailing {
 		return hour + minute // what is known stays until then
 	}
-	return min(max(2*l.interval, least), day)
+	return min(max(2*f.interval, least), day)
 }
 
 const (

@@ -53,50 +53,50 @@ func TestNext(t *testing.T) {
 	upstream := intervals{day, 6 * hour, 5 * day}
 	for _, test := range []struct {
 		name            string
-		l               look
+		facts           fetchFacts
 		interval, pause int64
 		cause           store.Cause
 	}{
-		{"first", look{came: changed, isFirst: true}, day, day, store.ByInterval},
-		{"first, and missing", look{came: missing, isFirst: true}, hour, hour, store.ByInterval},
-		{"first, missing, and newly linked", look{came: missing, isFirst: true, isNew: true}, minute, minute, store.ByInterval},
-		{"first, and its date is in doubt", look{came: suspected, isFirst: true}, 6 * hour, minute, store.ByConfirmation},
-		{"unchanged", look{interval: day}, 2 * day, 2 * day, store.ByInterval},
-		{"unchanged for long", look{interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
-		{"unchanged after a change", look{interval: 6 * hour}, 12 * hour, 12 * hour, store.ByInterval},
-		{"unchanged after a failure", look{interval: 4 * minute}, 6 * hour, 6 * hour, store.ByInterval},
-		{"perhaps changed", look{came: suspected, interval: 2 * day}, 2 * day, minute, store.ByConfirmation},
-		{"perhaps changed, of a site that shrank", look{came: suspected, interval: 9 * day}, 5 * day, minute, store.ByConfirmation},
-		{"changed", look{came: changed, interval: 2 * day}, day, day, store.ByInterval},
-		{"changed often", look{came: changed, interval: 6 * hour}, 6 * hour, 6 * hour, store.ByInterval},
-		{"changed, of a site that shrank", look{came: changed, interval: 14 * day}, 5 * day, 5 * day, store.ByInterval},
-		{"gone", look{came: gone, interval: day}, minute, minute, store.ByConfirmation},
-		{"still gone", look{came: missing, interval: minute}, 2 * minute, 2 * minute, store.ByInterval},
-		{"gone for long", look{came: missing, interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
-		{"never there", look{came: missing, isFirst: true}, hour, hour, store.ByInterval},
-		{"fails", look{came: failed, interval: day}, hour + minute, hour + minute, store.ByFailure},
-		{"fails again", look{came: failed, interval: hour, isFailing: true}, 2 * hour, 2 * hour, store.ByFailure},
-		{"fails for long", look{came: failed, interval: day, isFailing: true}, day, day, store.ByFailure},
-		{"fails at first", look{came: failed, isFailing: true}, minute, minute, store.ByFailure},
-		{"the front page fails at first", look{came: failed, isFailing: true, isFront: true}, briefWait, briefWait, store.ByFailure},
-		{"empty", look{came: emptied, interval: day}, day, briefWait, store.ByConfirmation},
+		{"first", fetchFacts{came: changed, isFirst: true}, day, day, store.ByInterval},
+		{"first, and missing", fetchFacts{came: missing, isFirst: true}, hour, hour, store.ByInterval},
+		{"first, missing, and newly linked", fetchFacts{came: missing, isFirst: true, isNew: true}, minute, minute, store.ByInterval},
+		{"first, and its date is in doubt", fetchFacts{came: suspected, isFirst: true}, 6 * hour, minute, store.ByConfirmation},
+		{"unchanged", fetchFacts{interval: day}, 2 * day, 2 * day, store.ByInterval},
+		{"unchanged for long", fetchFacts{interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
+		{"unchanged after a change", fetchFacts{interval: 6 * hour}, 12 * hour, 12 * hour, store.ByInterval},
+		{"unchanged after a failure", fetchFacts{interval: 4 * minute}, 6 * hour, 6 * hour, store.ByInterval},
+		{"perhaps changed", fetchFacts{came: suspected, interval: 2 * day}, 2 * day, minute, store.ByConfirmation},
+		{"perhaps changed, of a site that shrank", fetchFacts{came: suspected, interval: 9 * day}, 5 * day, minute, store.ByConfirmation},
+		{"changed", fetchFacts{came: changed, interval: 2 * day}, day, day, store.ByInterval},
+		{"changed often", fetchFacts{came: changed, interval: 6 * hour}, 6 * hour, 6 * hour, store.ByInterval},
+		{"changed, of a site that shrank", fetchFacts{came: changed, interval: 14 * day}, 5 * day, 5 * day, store.ByInterval},
+		{"gone", fetchFacts{came: gone, interval: day}, minute, minute, store.ByConfirmation},
+		{"still gone", fetchFacts{came: missing, interval: minute}, 2 * minute, 2 * minute, store.ByInterval},
+		{"gone for long", fetchFacts{came: missing, interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
+		{"never there", fetchFacts{came: missing, isFirst: true}, hour, hour, store.ByInterval},
+		{"fails", fetchFacts{came: failed, interval: day}, hour + minute, hour + minute, store.ByFailure},
+		{"fails again", fetchFacts{came: failed, interval: hour, isFailing: true}, 2 * hour, 2 * hour, store.ByFailure},
+		{"fails for long", fetchFacts{came: failed, interval: day, isFailing: true}, day, day, store.ByFailure},
+		{"fails at first", fetchFacts{came: failed, isFailing: true}, minute, minute, store.ByFailure},
+		{"the front page fails at first", fetchFacts{came: failed, isFailing: true, isFront: true}, briefWait, briefWait, store.ByFailure},
+		{"empty", fetchFacts{came: emptied, interval: day}, day, briefWait, store.ByConfirmation},
 
-		{"first of many", look{came: changed, isFirst: true, isSpread: true, path: "/a"}, day, spread(day, "/a"), store.ByInterval},
-		{"one of many again", look{interval: day, isSpread: true, path: "/a"}, 2 * day, 2 * day, store.ByInterval},
-		{"a hub", look{interval: day, hub: 2}, 2 * day, 10 * minute, store.ByHub},
-		{"once a hub", look{interval: day, hub: 0.1}, 2 * day, 2 * day, store.ByInterval},
-		{"a hub that changed", look{came: changed, interval: day, hub: 1}, 12 * hour, hour, store.ByHub},
-		{"a hub that perhaps changed", look{came: suspected, interval: day, hub: 2}, day, minute, store.ByConfirmation},
-		{"a hub that is gone", look{came: missing, interval: minute, hub: 2, isNoPage: true}, 2 * minute, 2 * minute, store.ByInterval},
-		{"a hub that is a file", look{interval: day, hub: 2, isSteady: true}, 2 * day, 2 * day, store.ByInterval},
-		{"the front page", look{interval: day, isFront: true}, 2 * day, frontWait, store.ByHub},
-		{"the front page, which is probed", look{interval: day, isFront: true, isProbed: true}, 2 * day, hour, store.ByHub},
-		{"the front page, a hub, which is probed", look{interval: day, isFront: true, isProbed: true, hub: 2}, 2 * day, hour, store.ByHub},
-		{"the front page, which is noise", look{interval: day, isFront: true, isProbed: true, isNoisy: true}, 2 * day, 10 * minute, store.ByHub},
-		{"the front page redirects", look{interval: day, isFront: true, isNoPage: true}, 2 * day, 2 * day, store.ByInterval},
+		{"first of many", fetchFacts{came: changed, isFirst: true, isSpread: true, path: "/a"}, day, spread(day, "/a"), store.ByInterval},
+		{"one of many again", fetchFacts{interval: day, isSpread: true, path: "/a"}, 2 * day, 2 * day, store.ByInterval},
+		{"a hub", fetchFacts{interval: day, hub: 2}, 2 * day, 10 * minute, store.ByHub},
+		{"once a hub", fetchFacts{interval: day, hub: 0.1}, 2 * day, 2 * day, store.ByInterval},
+		{"a hub that changed", fetchFacts{came: changed, interval: day, hub: 1}, 12 * hour, hour, store.ByHub},
+		{"a hub that perhaps changed", fetchFacts{came: suspected, interval: day, hub: 2}, day, minute, store.ByConfirmation},
+		{"a hub that is gone", fetchFacts{came: missing, interval: minute, hub: 2, isNoPage: true}, 2 * minute, 2 * minute, store.ByInterval},
+		{"a hub that is a file", fetchFacts{interval: day, hub: 2, isSteady: true}, 2 * day, 2 * day, store.ByInterval},
+		{"the front page", fetchFacts{interval: day, isFront: true}, 2 * day, frontWait, store.ByHub},
+		{"the front page, which is probed", fetchFacts{interval: day, isFront: true, isProbed: true}, 2 * day, hour, store.ByHub},
+		{"the front page, a hub, which is probed", fetchFacts{interval: day, isFront: true, isProbed: true, hub: 2}, 2 * day, hour, store.ByHub},
+		{"the front page, which is noise", fetchFacts{interval: day, isFront: true, isProbed: true, isNoisy: true}, 2 * day, 10 * minute, store.ByHub},
+		{"the front page redirects", fetchFacts{interval: day, isFront: true, isNoPage: true}, 2 * day, 2 * day, store.ByInterval},
 	} {
-		test.l.intervals = upstream
-		if got := test.l.next(); got != (due{test.interval, test.pause, test.cause}) {
+		test.facts.intervals = upstream
+		if got := test.facts.next(); got != (due{test.interval, test.pause, test.cause}) {
 			t.Errorf("%s: got %d, after %d, by %s", test.name, got.interval, got.pause, got.cause)
 		}
 	}
@@ -273,7 +273,7 @@ func TestSteadiness(t *testing.T) {
 		after    int64
 		text     uint64
 		declared int64
-		want     string // outcome, steadiness, batch of the change, whether the declared date moves
+		want     string // comparison, steadiness, batch of the change, whether the declared date moves
 	}
 	const clock = -1 // a declared date that is the time of the response
 	for name, steps := range map[string][]step{

@@ -292,7 +292,7 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	o := &w.run.c.o
 	if proxied {
 		of := o.Rank()
-		ok = o.Limiter.awaitRest(w.wait, &w.run.c.rest) && o.Limiter.Take(w.wait, of, o.Slots)
+		ok = o.Limiter.awaitCooldown(w.wait, &w.run.c.cooldown) && o.Limiter.Take(w.wait, of, o.Slots)
 		if ok {
 			defer o.Limiter.Release(of)
 		}
@@ -322,11 +322,11 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	if err != nil {
 		resp = nil
 	}
-	// What took no turn puts off those of others. With so many new hosts that each has one such page, they would have
-	// none.
+	// A request that took no turn, but reached an upstream, delays the next turn all the same. Not in a first look (see
+	// Policy.Spares): with many new hosts, one such page each would leave no turns for other sites.
 	isCounted := proxied || resp != nil && resp.Proxied && !w.run.p.Spares
 	if isCounted {
-		o.Limiter.record(o.Rank(), &w.run.c.rest, time.Since(begun), resp)
+		o.Limiter.record(o.Rank(), &w.run.c.cooldown, time.Since(begun), resp)
 	}
 	return resp, true
 }

@@ -26,14 +26,14 @@ type Limiter struct {
 	interval time.Duration
 	most     int // requests at a time, of each side
 
-	mu     sync.Mutex
-	budget budget    // of known pages
-	next   time.Time // no request begins before
-	rest   rest      // of what the configuration names, and of upstreams that ask for it
-	free   [sides]int
-	line   schedule.Line[*waiter]
-	begins bool        // a turn was granted, and its request waits for a computing slot
-	timer  *time.Timer // grants the next turn; nil: it was never set
+	mu       sync.Mutex
+	budget   budget    // of known pages
+	next     time.Time // no request begins before
+	cooldown cooldown  // of what the configuration names, and of upstreams that ask for it
+	free     [sides]int
+	line     schedule.Line[*waiter]
+	begins   bool        // a turn was granted, and its request waits for a computing slot
+	timer    *time.Timer // grants the next turn; nil: it was never set
 }
 
 // side is whose requests at a time are counted together. A host that visitors named may have an upstream of its own,
@@ -76,12 +76,12 @@ func (l *Limiter) Rate() float64 { return l.rate }
 func (l *Limiter) Resume(before *Limiter) {
 	// One after the other: both may be the same, as of a site that comes back while two configurations run.
 	before.mu.Lock()
-	backoff := before.rest.backoff
+	backoff := before.cooldown.backoff
 	next := before.next
 	before.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rest.backoff = max(l.rest.backoff, backoff)
+	l.cooldown.backoff = max(l.cooldown.backoff, backoff)
 	l.postpone(next)
 }
 
@@ -189,7 +189,9 @@ func (l *Limiter) Do(
 	if err != nil {
 		resp = nil
 	}
-	l.record(of, new(rest), time.Since(begun), resp)
+	// The own cooldown of a site is kept by its Crawler, which makes none of these requests: that of this one is
+	// dropped.
+	l.record(of, new(cooldown), time.Since(begun), resp)
 	return resp, true, err
 }
 
@@ -242,17 +244,17 @@ func (l *Limiter) postpone(next time.Time) {
 
 // record notes how long a request took, and its response; nil: there was none. own is how long the site itself leaves
 // its upstream alone: what that of a made-up host does says nothing about those of others.
-func (l *Limiter) record(of schedule.Rank, own *rest, took time.Duration, resp *Response) {
+func (l *Limiter) record(of schedule.Rank, own *cooldown, took time.Duration, resp *Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// An upstream that asks for rest gets it from all sites, whoever was told.
-	resting := own
+	// An upstream that asks for a cooldown gets it from all sites, whoever was told.
+	cooling := own
 	if of == schedule.Named || isOverloaded(resp) {
-		resting = &l.rest
+		cooling = &l.cooldown
 	}
 	now := time.Now()
-	pause := resting.after(took, l.interval, l.most, now, resp)
-	if resting == own {
+	pause := cooling.after(took, l.interval, l.most, now, resp)
+	if cooling == own {
 		own.until = now.Add(pause)
 		pause = 0
 	}
@@ -268,31 +270,31 @@ func isOverloaded(resp *Response) bool {
 	return resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable
 }
 
-// rest is how upstreams are left alone.
-type rest struct {
+// cooldown is for how long upstreams are left alone.
+type cooldown struct {
 	backoff time.Duration // after the last response; 0: it was no refusal
 	until   time.Time     // of a site's own upstream
 }
 
 // after returns for how long upstreams are left alone after a response; nil: there was none.
-func (r *rest) after(took, interval time.Duration, most int, now time.Time, resp *Response) time.Duration {
+func (c *cooldown) after(took, interval time.Duration, most int, now time.Time, resp *Response) time.Duration {
 	// With several requests at a time, each leaves its part of the upstream alone.
 	pause := min(slowness*took/time.Duration(most), maxBackoff)
 	if resp == nil {
-		r.backoff = min(max(2*r.backoff, interval), maxBackoff)
-		return max(pause, r.backoff)
+		c.backoff = min(max(2*c.backoff, interval), maxBackoff)
+		return max(pause, c.backoff)
 	}
 	if isOverloaded(resp) {
-		r.backoff = min(max(2*r.backoff, firstBackoff), maxBackoff)
-		return max(pause, wait.RetryAfter(resp.Header, now, r.backoff))
+		c.backoff = min(max(2*c.backoff, firstBackoff), maxBackoff)
+		return max(pause, wait.RetryAfter(resp.Header, now, c.backoff))
 	}
-	r.backoff = 0
+	c.backoff = 0
 	return pause
 }
 
-// awaitRest waits until the site's own upstream may be requested again; false: ctx ended, or its deadline is before
+// awaitCooldown waits until the site's own upstream may be requested again; false: ctx ended, or its deadline is before
 // that.
-func (l *Limiter) awaitRest(ctx context.Context, own *rest) bool {
+func (l *Limiter) awaitCooldown(ctx context.Context, own *cooldown) bool {
 	l.mu.Lock()
 	until := own.until
 	l.mu.Unlock()
@@ -308,7 +310,7 @@ func (l *Limiter) awaitRest(ctx context.Context, own *rest) bool {
 }
 
 // nextOf is Next for a site that leaves its own upstream alone.
-func (l *Limiter) nextOf(own *rest) time.Time {
+func (l *Limiter) nextOf(own *cooldown) time.Time {
 	next := l.Next()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,7 +35,7 @@ type fetched struct {
 }
 
 // apply updates a record by the result of a fetch.
-func apply(rec *store.Record, f *fetched) outcome {
+func apply(rec *store.Record, f *fetched) comparison {
 	before := *rec
 	rec.Fetched = f.now
 	resp := f.resp
@@ -124,7 +124,7 @@ func keepValidators(rec, before *store.Record, etag, lastModified string) {
 }
 
 // afterStatus returns what a fetch means for a page whose status is another one, or is not that of a page.
-func afterStatus(before, rec *store.Record) outcome {
+func afterStatus(before, rec *store.Record) comparison {
 	wasPage := before.Fetched != 0 && before.Status == http.StatusOK && !isRefusal(before)
 	if isRefusal(rec) && wasPage {
 		return gone
@@ -139,7 +139,7 @@ func afterStatus(before, rec *store.Record) outcome {
 }
 
 // learn records what a response with the status 200 says of its page.
-func learn(rec, before *store.Record, f *fetched, isHTML bool) outcome {
+func learn(rec, before *store.Record, f *fetched, isHTML bool) comparison {
 	m := &f.meta
 	rec.Flags |= flagIf(store.HTML, isHTML)
 	rec.Flags |= flagIf(store.Document, m.Document)
@@ -226,7 +226,7 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 //	Noisy          Noisy          Steady, changed: at the earliest after confirmWithin, else Noisy
 //
 // Changed is only what differs from the text before the doubt (Settled). A text that is certain is Steady at once.
-func text(rec, before *store.Record, f *fetched) outcome {
+func text(rec, before *store.Record, f *fetched) comparison {
 	m := &f.meta
 	rec.Text = m.Text
 	rec.Blocks = m.Blocks
@@ -277,7 +277,7 @@ func text(rec, before *store.Record, f *fetched) outcome {
 }
 
 // firstText records that the text of a page was read for the first time.
-func firstText(rec *store.Record, f *fetched, isCertain bool) outcome {
+func firstText(rec *store.Record, f *fetched, isCertain bool) comparison {
 	rec.First = f.batch
 	rec.Steadiness = store.Steady
 	// A program that writes the time of its response as the date of the page has another one in a minute.
@@ -345,7 +345,7 @@ func change(rec *store.Record, from uint64, batch int64) {
 // text is yet another one now, and moves that the declared date is one of responses. One more change may be an
 // editor's, such as a second post on a front page. Confirmations that are late because very many wait have to end the
 // doubt, too: else they would take all that known pages may take, for ever.
-func confirm(rec *store.Record, f *fetched, isOther, moves bool) outcome {
+func confirm(rec *store.Record, f *fetched, isOther, moves bool) comparison {
 	rec.Flags = rec.Flags&^store.DeclaredMoves | flagIf(store.DeclaredMoves, moves)
 	was := rec.Steadiness
 	if isOther && was == store.StillInDoubt {
@@ -365,7 +365,7 @@ func confirm(rec *store.Record, f *fetched, isOther, moves bool) outcome {
 
 // calm decides whether the text of a page is noise no more: two fetches found the same, with so long between them that
 // a clock would have shown another time.
-func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
+func calm(rec, before *store.Record, f *fetched, isOther bool) comparison {
 	if isOther || f.now-before.Fetched < confirmWithin {
 		return unchanged
 	}
@@ -375,7 +375,7 @@ func calm(rec, before *store.Record, f *fetched, isOther bool) outcome {
 
 // settle records that the text is another one than before, unless the old one is back: a page that showed an error for
 // a moment, say, has not changed.
-func settle(rec *store.Record, f *fetched) outcome {
+func settle(rec *store.Record, f *fetched) comparison {
 	settled := rec.Settled
 	rec.Settled = 0
 	if textThatDates(rec) == settled {
@@ -412,10 +412,10 @@ func isRefusal(rec *store.Record) bool {
 }
 
 // plan sets when a page that was fetched now is due again, and by what.
-func (r *Run) plan(before, rec *store.Record, came outcome, slot, now int64) {
+func (r *Run) plan(before, rec *store.Record, came comparison, slot, now int64) {
 	isUpstream := rec.Flags&store.Proxied != 0
 	isPage := rec.Status == http.StatusOK && rec.Failing == 0
-	next := look{
+	next := fetchFacts{
 		intervals: r.intervalsOf(rec),
 		came:      came,
 		interval:  int64(before.Wait),

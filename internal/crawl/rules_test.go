@@ -378,7 +378,7 @@ func TestLimiter(t *testing.T) {
 						t.Errorf("request %d: got %s, want %s", i, got, want)
 					}
 					time.Sleep(test.took)
-					l.record(schedule.Named, new(rest), test.took, test.resp)
+					l.record(schedule.Named, new(cooldown), test.took, test.resp)
 					l.Release(schedule.Named)
 					next := NewLimiter(test.rate, 1) // a reload changes nothing
 					next.Resume(l)
@@ -412,7 +412,7 @@ func TestBackoffEnds(t *testing.T) {
 			if !l.AwaitTurn(t.Context(), schedule.Named) {
 				t.Fatal("no turn")
 			}
-			l.record(schedule.Named, new(rest), 0, test.resp)
+			l.record(schedule.Named, new(cooldown), 0, test.resp)
 			if got := time.Until(l.Next()); got != test.want {
 				t.Errorf("after response %d: the next request may begin after %s, want %s", i, got, test.want)
 			}
@@ -483,7 +483,7 @@ func TestChunkDue(t *testing.T) {
 func TestNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(2, 1)
-		l.record(schedule.Named, new(rest), 100*time.Millisecond, response(200))
+		l.record(schedule.Named, new(cooldown), 100*time.Millisecond, response(200))
 		if wait := time.Until(l.Next()); wait != 400*time.Millisecond {
 			t.Errorf("the next one may begin after %s, want 400ms", wait)
 		}
@@ -587,7 +587,7 @@ func TestRanksShareThePace(t *testing.T) {
 func TestHangingHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(2, 1)
-		var own rest
+		var own cooldown
 		l.Take(t.Context(), schedule.Fresh, nil)
 		begun := time.Now()
 		for i, want := range []time.Duration{time.Second / 2, time.Second, 3 * time.Second / 2} {
@@ -606,7 +606,7 @@ func TestHangingHost(t *testing.T) {
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if l.awaitRest(soon, &own) || time.Since(begun) != 10*time.Second {
+		if l.awaitCooldown(soon, &own) || time.Since(begun) != 10*time.Second {
 			t.Error("it is waited for in vain")
 		}
 		// That an upstream asks for a pause is believed of any host: they may all be those of one application.
