@@ -195,10 +195,18 @@ func soft404Group(path string) string {
 
 // precedence is which pages come first. Some wait until nothing else is due: those for which comesLast says so.
 type precedence struct {
-	fresh    frontier.Accounts // of the pages that were never fetched
-	wait     bool              // pages wait that come last
-	comeLast bool              // these are fetched now, too
+	fresh frontier.Accounts // of the pages that were never fetched
+	last  lastPages
 }
+
+// lastPages is what becomes of the pages for which comesLast is true.
+type lastPages uint8
+
+const (
+	noneWaits  lastPages = iota // none was due so far
+	someWait                    // some are due, and wait until nothing else is
+	areFetched                  // nothing else is due: they are fetched, too
+)
 
 // comesLast reports whether a page is fetched only once nothing else is due.
 func (r *Run) comesLast(rec *store.Record) bool {
@@ -215,16 +223,19 @@ func (r *Run) comesLast(rec *store.Record) bool {
 
 // admits reports whether a page is fetched now, and notes that one waits.
 func (p *precedence) admits(comesLast bool) bool {
-	if comesLast && !p.comeLast {
-		p.wait = true
-		return false
+	if !comesLast || p.last == areFetched {
+		return true
 	}
-	return true
+	p.last = someWait
+	return false
 }
 
 // next lets those come that wait, once nothing else is due; false: none does.
 func (p *precedence) next() bool {
-	p.comeLast = p.wait
-	p.wait = false
-	return p.comeLast
+	if p.last == someWait {
+		p.last = areFetched
+		return true
+	}
+	p.last = noneWaits
+	return false
 }

@@ -142,6 +142,40 @@ func TestFailsInsteadOf404(t *testing.T) {
 	})
 }
 
+// TestPrecedence: pages that come last wait until nothing else is due, are fetched then, and wait again thereafter.
+func TestPrecedence(t *testing.T) {
+	// What the calls of admits and next return: "first" is a page that is fetched at once, "last" one that comes last.
+	type call struct {
+		name string
+		want bool
+	}
+	for name, calls := range map[string][]call{
+		"none waits":        {{"first", true}, {"next", false}, {"first", true}},
+		"one waits":         {{"last", false}, {"first", true}, {"next", true}, {"last", true}, {"first", true}},
+		"several wait":      {{"last", false}, {"last", false}, {"next", true}, {"last", true}, {"last", true}},
+		"they wait once":    {{"last", false}, {"next", true}, {"last", true}, {"next", false}, {"last", false}},
+		"none was left":     {{"last", false}, {"next", true}, {"next", false}, {"next", false}},
+		"one waits anew":    {{"last", false}, {"next", true}, {"next", false}, {"last", false}, {"next", true}, {"last", true}},
+		"none has been due": {{"next", false}, {"last", false}, {"next", true}},
+	} {
+		var p precedence
+		for i, call := range calls {
+			var got bool
+			switch call.name {
+			case "first":
+				got = p.admits(false)
+			case "last":
+				got = p.admits(true)
+			case "next":
+				got = p.next()
+			}
+			if got != call.want {
+				t.Errorf("%s: call %d, of %s, returned %t", name, i, call.name, got)
+			}
+		}
+	}
+}
+
 // TestHangingComeLast: pages that hang are left for later, so that the others need not wait for one after
 // the other of them.
 func TestHangingComeLast(t *testing.T) {
