@@ -79,8 +79,9 @@ type zone struct {
 	inArticle bool // it is a part of one
 	isByID    bool // it is furniture by its id
 	from, to  tally
-	titles    int // before it, and then in it; so are headings
-	headings  int
+
+	titlesBefore, headingsBefore int // of the page, when it began
+	titles, headings             int // in it, once it is closed
 }
 
 func (z zone) tally() tally { return z.to.minus(z.from) }
@@ -107,12 +108,12 @@ func (p *Parser) openZone(kind zoneKind) zoneID {
 	}
 	part := p.part()
 	p.zones = append(p.zones, zone{
-		kind:      kind,
-		part:      part,
-		inArticle: p.region&inArticle != 0,
-		from:      p.tallies[part],
-		titles:    p.titles,
-		headings:  p.headings,
+		kind:           kind,
+		part:           part,
+		inArticle:      p.region&inArticle != 0,
+		from:           p.tallies[part],
+		titlesBefore:   p.titles,
+		headingsBefore: p.headings,
 	})
 	return zoneID(len(p.zones))
 }
@@ -180,8 +181,8 @@ func (c *blockCounter) closeZone(id zoneID) {
 	}
 	z := &c.zones[id-1]
 	z.to = c.tallies[z.part]
-	z.titles = c.titles - z.titles
-	z.headings = c.headings - z.headings
+	z.titles = c.titles - z.titlesBefore
+	z.headings = c.headings - z.headingsBefore
 }
 
 // writeText adds text of the body, unless nobody sees it.

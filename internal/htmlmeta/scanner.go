@@ -184,7 +184,7 @@ func scanValue(b []byte, i int) ([]byte, int) {
 // attribute returns the value of the tag's first attribute with a name, in lower case; nil: it has none.
 func (s *scanner) attribute(name string) []byte {
 	for _, a := range s.attributes {
-		if len(a.name) == len(name) && bytes.EqualFold(a.name, []byte(name)) {
+		if isAttribute(a.name, name) {
 			if bytes.IndexByte(a.value, '&') >= 0 {
 				return unescape(nil, a.value)
 			}
