@@ -36,17 +36,17 @@ type dates struct {
 	fresh  int    // pages seen for the first time that have a time
 	since  int64  // the first batch of these
 
-	uploadTimes   [][2]uint32
+	uploadTimes   []span
 	declaredAlike bool
 	headersAlike  bool
 
 	// deployedTimes are those of the files of known pages, where many were written together; none unless a page is to
 	// be dated.
-	deployedTimes [][2]uint32
+	deployedTimes []span
 
 	// buildTimes are when programs wrote the lists, where nearly all of these' dates are alike. Single dates beside
 	// them are those of edits: an application may have got all of its other pages in one import.
-	buildTimes [][2]uint32
+	buildTimes []span
 }
 
 func newDates(r *Options) dates {
@@ -417,8 +417,8 @@ func (d *dates) textChangeOf(rec *store.Record) textChange {
 	return ofEdit
 }
 
-// isTemplates reports whether the last change of a page's text may be the template's.
-func (d *dates) isTemplates(rec *store.Record) bool {
+// isOfTemplate reports whether the last change of a page's text may be the template's.
+func (d *dates) isOfTemplate(rec *store.Record) bool {
 	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.textChangeOf(rec) == ofTemplate
 }
 
@@ -444,9 +444,9 @@ func (d *dates) atFirstSight(rec *store.Record) date {
 // isMoved reports whether the file of a page was written by a deployment that was over when the page, or a change of
 // it, was found: it was moved or copied since, and its time says nothing of when it changed.
 func (d *dates) isMoved(rec *store.Record, found int64) bool {
-	return rec.IsFile() && slices.ContainsFunc(d.deployedTimes, func(r [2]uint32) bool {
-		isOver := int64(r[1])+max(d.bursts.gap, Quiet) < found
-		return isOver && int64(r[0]) <= rec.ModTime && rec.ModTime <= int64(r[1])
+	return rec.IsFile() && slices.ContainsFunc(d.deployedTimes, func(s span) bool {
+		isOver := int64(s.last)+max(d.bursts.gap, Quiet) < found
+		return isOver && s.has(rec.ModTime)
 	})
 }
 

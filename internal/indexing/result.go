@@ -172,7 +172,7 @@ func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 		return true
 	}
 	if was.LastMod == 0 {
-		return !is.Day && is.LastMod > seenAt(rec) // since it was looked at last
+		return !is.Day && is.LastMod > datedTextSeenAt(rec) // since it was looked at last
 	}
 	if was.LastMod == is.LastMod {
 		return false
@@ -186,8 +186,8 @@ func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	return !slices.Contains(hasStill, was.LastMod) && is.LastMod != was.Text
 }
 
-// seenAt is when the text of a page by which its date was decided was last seen, in Unix seconds.
-func seenAt(rec *store.Record) int64 {
+// datedTextSeenAt is when the text of a page by which its date was decided was last seen, in Unix seconds.
+func datedTextSeenAt(rec *store.Record) int64 {
 	hasChanged := rec.Steadiness.IsInDoubt() || rec.AwaitsDate()
 	if hasChanged && rec.Before != 0 {
 		return rec.Before

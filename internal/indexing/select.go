@@ -206,7 +206,7 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 				rec := &records[j]
 				st := s.states[s.chunks[i]+j]
 				selected := s.selected(rec, st)
-				s.result.add(rec, st, selected, s.dates.isTemplates(rec))
+				s.result.add(rec, st, selected, s.dates.isOfTemplate(rec))
 				changed = changed || selected != rec.Selected
 				rec.Selected = selected
 				if st&isListed != 0 && !yield(s.page(rec), nil) {

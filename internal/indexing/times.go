@@ -41,24 +41,30 @@ func (t times) before(at int64) int {
 // within returns the part of the sorted times from one time to another.
 func (t times) within(from, to int64) times { return t[t.before(from):t.before(to+1)] }
 
-// uploads sorts the times and returns the ranges, from first to last, of those that follow each other without a gap of
-// ten minutes, in a day at most, and are enough. An archive to which somebody adds a page every few minutes, for years,
-// is none, and neither are fewer than ten pages, unless they all were written within ten minutes.
-func (t times) uploads(enough func(count int) bool) (found [][2]uint32) {
+// span is from the first to the last time of an upload, in Unix seconds.
+type span struct{ first, last uint32 }
+
+// has reports whether a time is in the span.
+func (s span) has(unix int64) bool { return int64(s.first) <= unix && unix <= int64(s.last) }
+
+// uploads sorts the times and returns the spans of those that follow each other without a gap of ten minutes, in a day at
+// most, and are enough. An archive to which somebody adds a page every few minutes, for years, is none, and neither are
+// fewer than ten pages, unless they all were written within ten minutes.
+func (t times) uploads(enough func(count int) bool) (found []span) {
 	slices.Sort(t)
 	for chain := range t.chains(maxGap) {
 		first := chain[0]
 		last := chain[len(chain)-1]
 		isLong := len(chain) < fewestDeployed && last-first > maxGap
 		if last-first <= day && !isLong && enough(len(chain)) {
-			found = append(found, [2]uint32{first, last})
+			found = append(found, span{first, last})
 		}
 	}
 	return found
 }
 
-// alike returns the range of nine tenths of the times, if they are those of one upload.
-func (t times) alike() [][2]uint32 {
+// alike returns the span of nine tenths of the times, if they are those of one upload.
+func (t times) alike() []span {
 	return t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= 9*len(t) })
 }
 
@@ -69,8 +75,8 @@ func (t times) areOfBuilds() bool {
 		return true
 	}
 	var largest, second int
-	for _, r := range t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= len(t) }) {
-		count := len(t.within(int64(r[0]), int64(r[1])))
+	for _, s := range t.uploads(func(count int) bool { return count >= fewestAlike && 10*count >= len(t) }) {
+		count := len(t.within(int64(s.first), int64(s.last)))
 		if count > largest {
 			second = largest
 			largest = count
@@ -81,9 +87,7 @@ func (t times) areOfBuilds() bool {
 	return second > 0 && 10*(largest+second) >= 9*len(t)
 }
 
-// isIn reports whether a time is in any of the ranges.
-func isIn(ranges [][2]uint32, unix int64) bool {
-	return slices.ContainsFunc(ranges, func(r [2]uint32) bool {
-		return int64(r[0]) <= unix && unix <= int64(r[1])
-	})
+// isIn reports whether a time is in any of the spans.
+func isIn(spans []span, unix int64) bool {
+	return slices.ContainsFunc(spans, func(s span) bool { return s.has(unix) })
 }

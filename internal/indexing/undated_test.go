@@ -40,7 +40,7 @@ func TestUndated(t *testing.T) {
 		"declared at the epoch":          {set: func(rec *store.Record) { rec.Declared = page.Earliest - 1 }, want: TooEarly},
 		"a list of the future":           {set: func(rec *store.Record) { rec.Flags |= store.Named; rec.ModTime = now + day }, want: InFuture},
 		"a list of a build": {
-			set: func(rec *store.Record) { rec.Flags |= store.Named; rec.ModTime = batch }, site: dates{buildTimes: [][2]uint32{{batch, batch}}}, want: OfBuild,
+			set: func(rec *store.Record) { rec.Flags |= store.Named; rec.ModTime = batch }, site: dates{buildTimes: []span{{batch, batch}}}, want: OfBuild,
 		},
 		"not decided yet":             {set: func(rec *store.Record) { rec.Selected.Dated = 0; rec.Modified = batch }, want: Undecided},
 		"a change not decided yet":    {set: func(rec *store.Record) { rec.Changed = now; rec.Before = now - 3600 }, want: Undecided},
