@@ -55,13 +55,13 @@ func (r *Readers) add(more Reading) {
 	if r.readings == nil {
 		r.readings = make(map[[3]string]Reading)
 	}
-	of := [...]string{more.Crawler, more.Document, more.Result}
-	so := r.readings[of]
-	more.Times += so.Times
-	if so.Last.After(more.Last) {
-		more.Last = so.Last
+	key := [...]string{more.Crawler, more.Document, more.Result}
+	before := r.readings[key]
+	more.Times += before.Times
+	if before.Last.After(more.Last) {
+		more.Last = before.Last
 	}
-	r.readings[of] = more
+	r.readings[key] = more
 }
 
 // Add adds the counts of others.

@@ -11,7 +11,7 @@ import (
 // Classes of User-Agents besides the crawlers that [classes] names.
 const (
 	noAgent  = "none"      // there is no User-Agent
-	browser  = "browser"   // or what takes itself for one
+	browser  = "browser"   // or a client that claims to be one
 	otherBot = "other bot" // any other crawler, a preview of links, a monitor, a feed reader
 	tool     = "tool"      // a library, a command, a browser without a screen, an app
 )
