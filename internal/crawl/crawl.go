@@ -37,11 +37,15 @@ type Policy struct {
 	// pages, with a slash at the end, and so the path of its front page.
 	Base, Scope string
 
-	// Filter returns why a page that a link names is left out; "": it is not. Disallow reports whether a path
-	// that only links or visitors name is never fetched, Allowed whether robots.txt allows a path, and Unlinked
-	// whether a path that visitors have requested needs no link; nil: all do.
-	Filter                      func(p *page.Page) (reason string)
-	Disallow, Allowed, Unlinked func(path string) bool
+	// Filter returns why a page that only links or visitors name is left out; "": it is not. It must not be nil.
+	Filter func(p *page.Page) (reason string)
+
+	// Disallow reports whether a path that only links or visitors name is never fetched, Allowed whether robots.txt
+	// allows a path. Neither may be nil.
+	Disallow, Allowed func(path string) bool
+
+	// Unlinked reports whether a page that visitors have requested is kept without a link; nil: none is.
+	Unlinked func(path string) bool
 
 	// Counts reports whether the links of a page count, if the page itself may be listed: not while it would need a
 	// link and has none. nil: they do.

@@ -297,7 +297,7 @@ func keepFormer(rec, before *store.Record, f *fetched) {
 		rec.Settled = textThatDates(before)
 	}
 	// Changes that follow each other before the page is dated are one, which the first fetch found.
-	if before.Steadiness.IsInDoubt() || awaitsDate(before) {
+	if before.Steadiness.IsInDoubt() || changeAwaitsDate(before) {
 		return
 	}
 	rec.FoundBy = before.Cause
@@ -321,8 +321,8 @@ func isOtherText(before *store.Record, m *htmlmeta.Meta) bool {
 // textThatDates stands for the text by which the page is dated.
 func textThatDates(rec *store.Record) uint64 { return cmp.Or(rec.Blocks, rec.Text) }
 
-// awaitsDate reports whether the last change of the page's text has no date yet, as a deployment may be under way.
-func awaitsDate(rec *store.Record) bool {
+// changeAwaitsDate reports whether the last change of the page's text has no date yet, as a deployment may be under way.
+func changeAwaitsDate(rec *store.Record) bool {
 	return rec.Changed != 0 && rec.AwaitsDate()
 }
 
@@ -333,7 +333,7 @@ func change(rec *store.Record, from uint64, batch int64) {
 	if from == 0 || rec.Blocks == 0 {
 		difference = xxhash.Sum64String(rec.Path) | 1 // like that of no other page
 	}
-	if awaitsDate(rec) {
+	if changeAwaitsDate(rec) {
 		rec.Difference += difference
 		return
 	}

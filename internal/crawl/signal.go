@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxSignals   = 1000 // pages for which a signal is kept until the next crawl
-	maxKeptLinks = 2000 // of a hub or the front page
-	maxLost      = 50   // links of a hub that are gone, or new, at once; where more are, it shows others each time
-	maxFalse     = 6    // false signals in a row, from which on a page is muted for as long: a month
-	listPatience = 2    // false signals of a list that mute nothing: it may have been about what is no text
+	maxSignals      = 1000 // pages for which a signal is kept until the next crawl
+	maxKeptLinks    = 2000 // of a hub or the front page
+	maxChangedLinks = 50   // links of a hub that are gone, or new, at once; where more are, it shows others each time
+	maxFalse        = 6    // false signals in a row, from which on a page is muted for as long: a month
+	listPatience    = 2    // false signals of a list that mute nothing: it may have been about what is no text
 )
 
 // notice is what concerns a known page besides links.
@@ -209,7 +209,7 @@ func (r *Run) keepsLinks(rec *store.Record) bool {
 // noteLost has pages fetched to which a page does not link any more, given its links before and now.
 func (r *Run) noteLost(known, now []string) {
 	lost := minus(known, now)
-	if len(lost) > maxLost {
+	if len(lost) > maxChangedLinks {
 		return
 	}
 	for _, path := range lost {
@@ -219,7 +219,7 @@ func (r *Run) noteLost(known, now []string) {
 
 // noteNew has pages fetched again that were gone, and to which a page links anew.
 func (r *Run) noteNew(targets []string) {
-	if len(targets) > maxLost {
+	if len(targets) > maxChangedLinks {
 		return
 	}
 	for _, path := range targets {
