@@ -136,7 +136,7 @@ func represent(d *publish.Document, f publish.Form, compressed bool) (contentTyp
 
 // writePlain writes a document, which has its headers, as a client has it that takes no gzip. It returns the status.
 func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form) int {
-	open := d.XML
+	open := d.Open
 	size := d.Size
 	if f == publish.FormText {
 		open = d.Text

@@ -494,7 +494,7 @@ func (s *site) documentOf(served *publication, path string) (string, error) {
 		return "", nil
 	}
 	d := snapshot.Holding(served.sections.of(path), path)
-	xml, err := d.XML()
+	xml, err := d.Open()
 	if err != nil {
 		return "", err
 	}

@@ -66,7 +66,7 @@ func newsIn(t *testing.T, snapshot *publish.Snapshot) (articles string, hasOther
 	if d == nil {
 		return "", false
 	}
-	r, err := d.XML()
+	r, err := d.Open()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -490,7 +490,7 @@ func TestOwnSitemapsStopped(t *testing.T) {
 func TestHiddenSitemap(t *testing.T) {
 	const warning = "the site has a sitemap of its own, which this one hides and no source reads: to merge its pages and dates, write the line into the block of sitemap"
 	const two = "<urlset><url><loc>http://named.example/x</loc></url><url><loc>http://named.example/y</loc></url></urlset>"
-	ours, err := snapshotOf(t, 10, "/a").Index.XML()
+	ours, err := snapshotOf(t, 10, "/a").Index.Open()
 	if err != nil {
 		t.Fatal(err)
 	}

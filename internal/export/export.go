@@ -218,12 +218,12 @@ func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
 			return nil // a site keeps its own, as with a server
 		}
 	}
-	xml, err := d.XML()
+	document, err := d.Open()
 	if err != nil {
 		return err
 	}
-	content, err := io.ReadAll(xml)
-	if err := errors.Join(err, xml.Close()); err != nil {
+	content, err := io.ReadAll(document)
+	if err := errors.Join(err, document.Close()); err != nil {
 		return err
 	}
 	if err := f.stage(name, content, isOwn); err != nil {

@@ -84,11 +84,11 @@ func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others 
 		case d.Suffix == webpage.LLMs:
 			name = "llms.txt"
 		}
-		xml, err := d.XML()
+		document, err := d.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, _ := io.ReadAll(xml)
+		content, _ := io.ReadAll(document)
 		if there, err := os.ReadFile(filepath.Join(dir, name)); string(there) != string(content) {
 			t.Errorf("%s: got %q, %v", name, there, err)
 		}

@@ -96,7 +96,7 @@ func TestOnlyURLSet(t *testing.T) {
 	const wantText = "https://example.com/?a&b='c'\nhttps://example.com/a\n"
 	s := build(t, []page.Page{{Path: "/?a&b='c'"}, {Path: "/a", LastMod: 1_700_000_000, ChangeFreq: 3, Priority: 51}}, nil, Options{})
 	d := s.Index
-	if got := read(t, d.XML); got != want || int64(len(got)) != d.Size {
+	if got := read(t, d.Open); got != want || int64(len(got)) != d.Size {
 		t.Errorf("got %d bytes, %d expected:\n%s\nwant\n%s", len(got), d.Size, got, want)
 	}
 	if got := read(t, d.Text); got != wantText || int64(len(got)) != d.TextSize {
@@ -116,7 +116,7 @@ func TestOnlyURLSet(t *testing.T) {
 
 func TestReadersCanBeClosedEarly(t *testing.T) {
 	d := build(t, numbered(10_000), nil, Options{}).Index
-	for _, open := range []func() (io.ReadCloser, error){d.XML, d.Text} {
+	for _, open := range []func() (io.ReadCloser, error){d.Open, d.Text} {
 		for range 2 {
 			r, err := open()
 			if err != nil {
@@ -137,12 +137,12 @@ func TestReadersCanBeClosedEarly(t *testing.T) {
 // TestReadersClosedTwice: a reader that is closed twice is not lent to two others.
 func TestReadersClosedTwice(t *testing.T) {
 	d := build(t, numbered(10), nil, Options{}).Index
-	open := func() *xmlReader {
-		r, err := d.XML()
+	open := func() *pooledReader {
+		r, err := d.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.(*xmlReader)
+		return r.(*pooledReader)
 	}
 	for range 10 { // a pool may drop what it is given
 		r := open()
@@ -164,7 +164,7 @@ func TestShards(t *testing.T) {
 	if !s.Index.Index || s.Pages != 1000 || len(s.Shards) < 20 || s.Shards[0].Suffix != "-000000000000" {
 		t.Fatalf("got %d shards of %d pages, index %+v", len(s.Shards), s.Pages, s.Index)
 	}
-	index := read(t, s.Index.XML)
+	index := read(t, s.Index.Open)
 	if !strings.Contains(index, `xmlns="http://www.google.com/schemas/sitemap/0.84"`) {
 		t.Errorf("got the index\n%.200s", index)
 	}
@@ -204,7 +204,7 @@ func TestIndexLastMod(t *testing.T) {
 		d := new(Document)
 		b.encode(d, test.pages)
 		b.shards = []*Document{d}
-		if got := read(t, b.index("", b.shards).XML); !strings.Contains(got, ".xml</loc>"+test.want+"</sitemap>\n") {
+		if got := read(t, b.index("", b.shards).Open); !strings.Contains(got, ".xml</loc>"+test.want+"</sitemap>\n") {
 			t.Errorf("%s: got\n%s\nwant in it\n%s", test.name, got, test.want)
 		}
 	}
@@ -283,7 +283,7 @@ func TestCarriedOver(t *testing.T) {
 			t.Error("documents of another schema or stylesheet were carried over")
 		}
 		for _, d := range append(slices.Clone(other.Shards), other.Index) {
-			if strings.Contains(read(t, d.XML), "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n<") != o.Stylesheet {
+			if strings.Contains(read(t, d.Open), "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n<") != o.Stylesheet {
 				t.Errorf("%+v: the stylesheet of %s is missing or unexpected", o, d.Suffix)
 			}
 		}
@@ -327,7 +327,7 @@ func TestFiles(t *testing.T) {
 	}
 	for suffix, want := range map[string]string{".html": "<title>Sitemap of example.com</title>", ".atom": "<id>https://example.com/p/0001999.html</id>", ".css": "urlset", "/llms.txt": "/p/0000000.html)"} {
 		d := before.Find(suffix)
-		if text := read(t, d.XML); !strings.Contains(text, want) || int64(len(text)) != d.Size || d.Type == "" || (d.Policy != "") != (suffix == ".html") {
+		if text := read(t, d.Open); !strings.Contains(text, want) || int64(len(text)) != d.Size || d.Type == "" || (d.Policy != "") != (suffix == ".html") {
 			t.Errorf("%s: got %s, policy %s, %d bytes:\n%.1000s", suffix, d.Type, d.Policy, d.Size, text)
 		}
 	}
@@ -383,7 +383,7 @@ func TestExtensions(t *testing.T) {
 		test.o.ShardURLs = 100
 		got := 0
 		for _, d := range build(t, pages, nil, test.o).Shards {
-			xml := read(t, d.XML)
+			xml := read(t, d.Open)
 			if strings.Contains(xml, elements) != strings.Contains(xml, "xmlns:image") {
 				t.Errorf("%s has elements without their namespace, or the other way round", d.Suffix)
 			}
@@ -517,10 +517,10 @@ func TestNews(t *testing.T) {
 	if d == nil || len(s.Files) != 1 || s.Files[0] != d || s.Pages != 1000 || len(s.News.Paths) != 1 {
 		t.Fatalf("got %+v of %+v", d, s)
 	}
-	if xml := read(t, d.XML); !strings.Contains(xml, "<news:title>title</news:title>") || int64(len(xml)) != d.Size {
+	if xml := read(t, d.Open); !strings.Contains(xml, "<news:title>title</news:title>") || int64(len(xml)) != d.Size {
 		t.Errorf("got %s", xml)
 	}
-	if index := read(t, s.Index.XML); strings.Contains(index, "news") {
+	if index := read(t, s.Index.Open); strings.Contains(index, "news") {
 		t.Errorf("got the index %s", index)
 	}
 	later := build(t, pages, s, newsOptions(testTime.Add(47*time.Hour)))

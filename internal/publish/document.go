@@ -67,28 +67,29 @@ func (d *Document) setHeaders() {
 
 var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }} // each holds 32 KiB
 
-type xmlReader struct{ *gzip.Reader }
+// pooledReader is a reader of gzipReaders, to which it returns once.
+type pooledReader struct{ *gzip.Reader }
 
-func (x *xmlReader) Close() error {
-	if x.Reader != nil {
-		gzipReaders.Put(x.Reader)
-		x.Reader = nil
+func (p *pooledReader) Close() error {
+	if p.Reader != nil {
+		gzipReaders.Put(p.Reader)
+		p.Reader = nil
 	}
 	return nil
 }
 
-// XML decompresses the document, whether it is XML or a file. The reader must be closed, and not be used thereafter.
-func (d *Document) XML() (io.ReadCloser, error) {
+// Open returns what the document is, decompressed. The reader must be closed, and not be used thereafter.
+func (d *Document) Open() (io.ReadCloser, error) {
 	z := gzipReaders.Get().(*gzip.Reader)
 	if err := z.Reset(bytes.NewReader(d.Gzip)); err != nil {
 		return nil, err
 	}
-	return &xmlReader{z}, nil
+	return &pooledReader{z}, nil
 }
 
 // Text lists the URLs of a urlset, one a line. The reader must be closed: that ends its goroutine.
 func (d *Document) Text() (io.ReadCloser, error) {
-	xml, err := d.XML()
+	xml, err := d.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func checkSections(t *testing.T, s *Snapshot, pages []page.Page, o Options) {
 		if !d.Index {
 			continue
 		}
-		index := read(t, d.XML)
+		index := read(t, d.Open)
 		n := 0
 		for _, shard := range s.Shards {
 			isOf := d.Suffix == "" || shard.Section() == d.Section()
