@@ -67,9 +67,8 @@ func (h *Handler) compileAnnouncements(c *option.Checker) {
 	if i := h.IndexNow; i != nil {
 		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages: remove 'crawl off', or indexnow")
 		c.Refuse(i.Key != "" && !announce.IsKey(i.Key), "indexnow '%s': a key has 8 to 128 letters, digits and dashes; indexnow alone makes one; without it, nothing is sent", i.Key)
-		c.InRange("indexnow daily", i.Daily, 1, 1_000_000)
 		config.Key = i.Key
-		config.Daily = i.Daily
+		config.Daily = c.InRange("indexnow daily", i.Daily, announce.DefaultDaily, announce.MaxDaily)
 		endpoints = i.Endpoints
 		if len(endpoints) == 0 {
 			endpoints = []string{announce.DefaultEndpoint}

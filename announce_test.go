@@ -21,6 +21,16 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
+// TestIndexNowDaily: without a number of URLs a day, an endpoint is sent 10,000.
+func TestIndexNowDaily(t *testing.T) {
+	for daily, want := range map[int]int{0: 10_000, 1: 1, 1_000_000: 1_000_000} {
+		b := newBench(t, func(h *Handler) { h.IndexNow = &IndexNow{Daily: daily} })
+		if got := b.handler.settings.announce.Daily; got != want {
+			t.Errorf("%d: got %d, want %d", daily, got, want)
+		}
+	}
+}
+
 // TestPrivateSite: what only visitors with a client certificate can read is not announced, and log and status say why.
 func TestPrivateSite(t *testing.T) {
 	const site = " {\n root * /srv\n sitemap\n file_server\n tls internal {\n %s\n }\n}\n"

@@ -13,20 +13,24 @@ import (
 
 // Bounds.
 const (
-	maxPaths   = 50_000    // in each list of a queue
-	maxBytes   = 4 << 20   // of these paths
-	maxDaily   = 1_000_000 // URLs that an endpoint may be sent in 24 hours
-	maxChecks  = 100       // removed pages that are requested at a time
-	maxTries   = 5         // times that a removed page is requested while it fails
-	maxHeader  = 64 << 10  // bytes of a response's header
-	maxExcerpt = 200       // bytes of a body, or of an error, that are quoted
-	maxRefused = 13        // times that a key is refused, until over a day has passed
+	maxPaths   = 50_000   // in each list of a queue
+	maxBytes   = 4 << 20  // of these paths
+	maxChecks  = 100      // removed pages that are requested at a time
+	maxTries   = 5        // times that a removed page is requested while it fails
+	maxHeader  = 64 << 10 // bytes of a response's header
+	maxExcerpt = 200      // bytes of a body, or of an error, that are quoted
+	maxRefused = 13       // times that a key is refused, until over a day has passed
+)
+
+// Bounds of how many URLs an endpoint is sent in 24 hours.
+const (
+	DefaultDaily = 10_000    // unless Config.Daily says how many
+	MaxDaily     = 1_000_000 // of Config.Daily
+
+	newShare = 10 // a tenth is kept for added pages
 )
 
 const (
-	usualDaily = 10_000
-	newShare   = 10 // of what a day allows, a tenth is kept for added pages
-
 	day          = 24 * time.Hour
 	holdFor      = 90 * time.Second // that changes wait for added pages to be confirmed, to be sent with them
 	goneFor      = 3 * time.Minute  // that a page is gone before it is requested again: a deployment may have failed
@@ -83,7 +87,7 @@ type Config struct {
 	Sitemap string   // the URL of the sitemap or its index
 	Feed    string   // the URL of the feed
 	Key     string   // of IndexNow; "": one is made, and kept
-	Daily   int      // most URLs for an endpoint in 24 hours; 0: 10,000
+	Daily   int      // most URLs for an endpoint in 24 hours; 0: DefaultDaily
 	Targets []Target // endpoints of IndexNow are unused if the Origin is not public
 }
 

@@ -60,7 +60,7 @@ func (h hour) end() time.Time { return time.Unix((h.Hour+hoursCounted)*3600, 0) 
 // until returns the hours that count at a time. What is stored may be damaged, and the clock set back.
 func (s spent) until(now time.Time) spent {
 	this := now.Unix() / 3600
-	isDamaged := func(h hour) bool { return h.Added < 0 || h.URLs < h.Added || h.URLs > maxDaily }
+	isDamaged := func(h hour) bool { return h.Added < 0 || h.URLs < h.Added || h.URLs > MaxDaily }
 	s = slices.DeleteFunc(s, func(h hour) bool { return h.Hour <= this-hoursCounted || isDamaged(h) })
 	slices.SortFunc(s, func(a, b hour) int { return cmp.Compare(a.Hour, b.Hour) })
 	// Hours that lie in the future count as this one.
@@ -77,8 +77,8 @@ func (s spent) with(at int64, urls, added int) spent {
 		s = append(s, hour{Hour: at})
 	}
 	last := &s[len(s)-1]
-	last.URLs = min(last.URLs+urls, maxDaily)
-	last.Added = min(last.Added+added, maxDaily)
+	last.URLs = min(last.URLs+urls, MaxDaily)
+	last.Added = min(last.Added+added, MaxDaily)
 	return s
 }
 

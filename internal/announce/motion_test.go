@@ -390,7 +390,7 @@ func TestSpent(t *testing.T) {
 		"clock set back":  {spent{{first + 9, 90, 0}}, at(0), allowance{10, 10}, 0, at(25)},
 		"out of order":    {spent{{first + 1, 50, 0}, {first, 40, 0}}, at(1), allowance{10, 10}, 0, at(25)},
 		"negative":        {spent{{first, -50, 0}, {first, 5, -1}, {first, 5, 6}}, at(1), allowance{100, 10}, 90, time.Time{}},
-		"more than usual": {spent{{first, maxDaily + 1, 0}}, at(1), allowance{100, 10}, 90, time.Time{}},
+		"more than usual": {spent{{first, MaxDaily + 1, 0}}, at(1), allowance{100, 10}, 90, time.Time{}},
 	} {
 		s := test.spent.until(test.now)
 		left := s.left(100)
@@ -406,7 +406,7 @@ func TestSpent(t *testing.T) {
 // TestRecent: what was sent a short time ago has a bound. Beyond it, what changed waits.
 func TestRecent(t *testing.T) {
 	c := indexNowOnly
-	c.Daily = maxDaily
+	c.Daily = MaxDaily
 	q := newQueue(t, c)
 	now := epoch
 	send := func() (sent int) {

@@ -57,7 +57,7 @@ func (q *Queue) planQueued(t *target, now time.Time) plan {
 	if room <= 0 {
 		return plan{waits: ForInterval, due: t.Recent[0].At.Add(protocols[t.Kind].interval)}
 	}
-	daily := cmp.Or(q.config.Daily, usualDaily)
+	daily := cmp.Or(q.config.Daily, DefaultDaily)
 	left := t.Spent.left(daily)
 	hasAdded := len(p.added) > 0
 	// News are worth nothing later.
