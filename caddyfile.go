@@ -51,7 +51,7 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 //	    <source> <argument...> { ... }
 //	}
 //
-// Options with several values, rules and sources may be repeated.
+// Options with several values, rules and sources may be repeated, except news, links and traffic.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	line := *d

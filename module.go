@@ -97,8 +97,9 @@ type Handler struct {
 	BaseURL string `json:"base_url,omitempty"`
 
 	// The time between the starts of two refreshes, at least `1s`. Refreshes of a site never
-	// overlap. Default: `1m`, or 20 times the duration of the last refresh if that is longer; once
-	// an hour for a site of files alone while the kernel tells of their changes.
+	// overlap. Default: `1m`, or 20 times what gathering, selecting and building took last, if that
+	// is longer (fetching does not count); once an hour for a site of files alone while the kernel
+	// tells of their changes.
 	RefreshInterval caddy.Duration `json:"refresh_interval,omitempty"`
 
 	// The maximum number of pages in a shard, 1 to 50000. Shards differ in size, so that adding a page changes
@@ -143,7 +144,8 @@ type Handler struct {
 	Schema string `json:"schema,omitempty"`
 
 	// Path patterns of pages that are not listed: `/drafts` is one page, `/drafts/*` all pages below it. A pattern that
-	// matches no page of a complete refresh is logged as a warning. Default: none.
+	// matches no page of a complete refresh is logged as a warning if there are pages below it; any other one only where
+	// the handler serves one site, of files or lists. Default: none.
 	Exclude []string `json:"exclude,omitempty"`
 
 	// The `changefreq` and `priority` of pages by path pattern. The first rule that matches a page
