@@ -26,8 +26,19 @@ func (l location) absolute(ref []byte) string {
 	return site + string(path)
 }
 
-// Browsers ignore line ends and tabs in a URL, and take backslashes for slashes.
-var browserRules = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
+// lineEnds are what browsers leave out of a URL, wherever it is (https://url.spec.whatwg.org/#url-parsing).
+var lineEnds = strings.NewReplacer("\n", "", "\r", "", "\t", "")
+
+// asBrowser returns a reference as browsers read it: before the query, a backslash is a slash
+// (https://url.spec.whatwg.org/#path-state).
+func asBrowser(ref []byte) []byte {
+	before, query, hasQuery := strings.Cut(lineEnds.Replace(string(ref)), "?")
+	before = strings.ReplaceAll(before, `\`, "/")
+	if hasQuery {
+		before += "?" + query
+	}
+	return []byte(before)
+}
 
 // resolve returns the origin to which a reference leads, and appends the normal path and query to dst.
 func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
@@ -37,14 +48,15 @@ func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
 	if len(ref) == 0 || len(ref) > 2*MaxURL {
 		return "", dst, false
 	}
+	if bytes.ContainsAny(ref, "\\\n\r\t") {
+		ref = asBrowser(ref)
+	}
 	site = l.origin
 	n := len(site)
 	prefix := "" // of the path
 	switch {
 	case len(ref) > n && ref[n] == '/' && string(ref[:n]) == site: // which needs no parser
 		ref = ref[n:]
-	case bytes.ContainsAny(ref, "\\\n\r\t"):
-		return l.resolve(dst, []byte(browserRules.Replace(string(ref))))
 	case bytes.HasPrefix(ref, []byte("//")), hasScheme(ref):
 		absolute := string(ref)
 		if ref[0] == '/' { // the scheme is that of the document (RFC 3986, section 5.2.2)

@@ -284,6 +284,7 @@ func TestLinks(t *testing.T) {
 		{`<a href="/ü b%c3%bc">`, []string{"/%C3%BC%20b%C3%BC"}},
 		{`<a href="/100%"><a href="/a%zz"><a href=b>`, []string{"/docs/b"}},
 		{`<a href=" /b&#10;c "><a href="\d\e">`, []string{"/bc", "/d/e"}},
+		{"<a href=\"https://example.com/d\\e/\nf\"><a href='/g\\h?q=a\\b&#10;c'>", []string{"/d/e/f", "/g/h?q=a%5Cbc"}},
 		{`<base href="/e/f"><a href=b>`, []string{"/e/b"}},
 		{`<base href="https://cdn.example/"><a href=b><a href="https://example.com/c">`, []string{"/c"}},
 		{`<meta name=robots content=nofollow><a href=b>`, nil},
