@@ -8,8 +8,11 @@ import (
 // Intersect returns the hosts that two lists of a route's host matchers have in common; of a pattern
 // and a host that it matches, the host. A nil list stands for all hosts, an empty one for none.
 func Intersect(outer, inner []string) []string {
-	if outer == nil || inner == nil {
-		return append(outer, inner...)
+	if outer == nil {
+		return inner
+	}
+	if inner == nil {
+		return outer
 	}
 	both := []string{}
 	for _, a := range outer {
@@ -26,7 +29,8 @@ func Intersect(outer, inner []string) []string {
 
 // Overlap reports whether lists as of [Intersect] have a host in common.
 func Overlap(a, b []string) bool {
-	return a == nil || b == nil || len(Intersect(a, b)) > 0
+	both := Intersect(a, b)
+	return both == nil || len(both) > 0
 }
 
 // hostMatches matches as Caddy does: an asterisk stands for one label. A matcher has an IPv6 address without brackets,

@@ -145,13 +145,18 @@ func CleanHost(host string) (clean string, ok bool) {
 	if len(host) > longest {
 		return "", false
 	}
+	isBracketed := strings.HasPrefix(host, "[")
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
-	} else if inner, isBracketed := strings.CutPrefix(host, "["); isBracketed {
-		host, ok = strings.CutSuffix(inner, "]")
+	} else if isBracketed {
+		host, ok = strings.CutSuffix(host[1:], "]")
 		if !ok {
 			return "", false
 		}
+	}
+	// Brackets are for IPv6 (RFC 3986, section 3.2.2).
+	if isBracketed && !strings.Contains(host, ":") {
+		return "", false
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if isHostName(host) {

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,9 @@ func TestCleanHost(t *testing.T) {
 		{"[2001:db8::1]", "[2001:db8::1]"},
 		{"[2001:DB8:0:0::1]:443", "[2001:db8::1]"},
 		{"2001:db8::1", "[2001:db8::1]"},
+		{"[example.com]", ""},
+		{"[example.com]:443", ""},
+		{"[192.0.2.1]", ""},
 		{"bücher.example", "xn--bcher-kva.example"},
 		{"xn--bcher-kva.example", "xn--bcher-kva.example"},
 		{label + ".example", label + ".example"},
@@ -148,6 +152,30 @@ func TestOverlap(t *testing.T) {
 	} {
 		if got := Overlap([]string{test[0]}, []string{test[1]}); got != want {
 			t.Errorf("%s: got %t, want %t", test, got, want)
+		}
+	}
+}
+
+// TestIntersect: no list stands for all hosts, and an empty one for none.
+func TestIntersect(t *testing.T) {
+	none := []string{}
+	for name, test := range map[string]struct{ outer, inner, want []string }{
+		"all and all":        {nil, nil, nil},
+		"all and some":       {nil, []string{"a.example"}, []string{"a.example"}},
+		"some and all":       {[]string{"a.example"}, nil, []string{"a.example"}},
+		"all and none":       {nil, none, none},
+		"none and all":       {none, nil, none},
+		"some and none":      {[]string{"a.example"}, none, none},
+		"a pattern":          {[]string{"*.example"}, []string{"a.example", "b.test"}, []string{"a.example"}},
+		"nothing they share": {[]string{"a.example"}, []string{"b.example"}, none},
+	} {
+		got := Intersect(test.outer, test.inner)
+		if (got == nil) != (test.want == nil) || !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %#v, want %#v", name, got, test.want)
+		}
+		isSome := test.want == nil || len(test.want) > 0
+		if Overlap(test.outer, test.inner) != isSome {
+			t.Errorf("%s: they overlap: %t", name, !isSome)
 		}
 	}
 }
