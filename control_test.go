@@ -475,6 +475,30 @@ func TestPublicationOf(t *testing.T) {
 	}
 }
 
+// TestPublishedAt: a part of a crawl and what the crawl ends with have other times in HTTP's whole seconds, however soon one comes
+// after the other.
+func TestPublishedAt(t *testing.T) {
+	start := time.Date(2026, 5, 1, 12, 0, 0, 100_000_000, time.UTC)
+	batch := start.Truncate(time.Second)
+	for name, test := range map[string]struct {
+		after  time.Duration
+		goesOn bool
+		want   time.Duration // after batch, in whole seconds
+	}{
+		"a part":                      {time.Second, true, 0},
+		"the end in the same second":  {1500 * time.Millisecond, false, time.Second},
+		"another part a second later": {2 * time.Second, true, time.Second},
+		"the end much later":          {time.Minute, false, time.Minute},
+		"the clock was set back":      {-time.Hour, false, 0},
+	} {
+		r := &refreshing{start: start, batch: batch, goesOn: test.goesOn}
+		got := r.publishedAt(start.Add(test.after)).Truncate(time.Second)
+		if want := batch.Add(test.want); !got.Equal(want) {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
 // TestCostOfFailedSource: waiting for a source that fails in the end is no cost, which would put off the next refresh.
 func TestCostOfFailedSource(t *testing.T) {
 	const slow = 30 * time.Second

@@ -298,7 +298,12 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 // publishedAt returns when documents that are built at a time were modified. Those of a crawl that is published in parts
 // have times that differ: with one, clients that ask whether a document was modified would not see the next part.
 func (r *refreshing) publishedAt(now time.Time) time.Time {
-	return r.batch.Add(max(now.Sub(r.start), 0))
+	at := r.batch.Add(max(now.Sub(r.start), 0))
+	// HTTP dates are whole seconds, and the crawl may end within a second after a part.
+	if r.goesOn {
+		at = at.Add(-time.Second)
+	}
+	return at
 }
 
 // selectOptions say how pages are selected from a generation at a time, as the probe has found the site.
