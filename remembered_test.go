@@ -267,7 +267,9 @@ func TestRecallWhereFull(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer b.app.remove(s)
+			b.app.mu.Lock()
+			defer b.app.mu.Unlock()
+			b.app.remove(s)
 			return s.state.hostKey()
 		}
 		first := keyOf("first.example")
