@@ -60,18 +60,40 @@ func (s *announcer) page(name, date string) {
 	s.WriteRaw("site/"+name, harness.Whole(fmt.Sprintf(`<meta property="article:modified_time" content="%s">`, date), name+" as of "+date))
 }
 
-// caddyfile is a site with options of the sitemap, in which {engine} is the engine, and with handlers before it. It is
-// refreshed only when a test says so: one refresh more would confirm added pages, or see half of what is being written.
+// announcedSite is refreshed only when a test says so, as nothing watches its file system: one refresh more would confirm added
+// pages, or see half of what is being written.
+const announcedSite = `{
+	metrics
+	filesystem site test_hooked {dir}/site
+	sitemap {
+		state {dir}/state
+	}
+}
+http://:{port} {
+	root * .
+	fs site
+	route {
+		<before>
+		sitemap {
+			base_url <origin>
+			refresh 1h
+			<options>
+		}
+		file_server
+	}
+}`
+
+// caddyfile is a site with options of the sitemap, in which {engine} is the engine, and with handlers before it.
 func (s *announcer) caddyfile(options string, before ...string) string {
-	return strings.ReplaceAll("{\n metrics\n sitemap {\n state {dir}/state\n }\n}\nhttp://:{port} {\n root * {dir}/site\n route {\n"+strings.Join(before, "\n")+
-		"\n sitemap {\n base_url "+origin+"\n refresh 1h\n"+options+"\n }\n file_server\n }\n}", "{engine}", s.engine.URL)
+	site := strings.NewReplacer("<before>", strings.Join(before, "\n"), "<origin>", origin, "<options>", options).Replace(announcedSite)
+	return strings.ReplaceAll(site, "{engine}", s.engine.URL)
 }
 
 // crawled runs a site until its first crawl has ended.
 func (s *announcer) crawled(options string, before ...string) {
 	s.T.Helper()
 	s.Load(s.caddyfile(options, before...))
-	s.Refreshes(2)
+	s.Refreshes(2) // the second scan learns that nothing can be watched: it would soon come by itself, amid what a test does
 }
 
 // breaks reports a rule that a request breaks.
