@@ -226,7 +226,7 @@ func (f *finder) walkMake(call *ast.CallExpr) {
 	}
 }
 
-// unseen tells whether no test could tell that a call is missing, or has other arguments.
+// unseen reports whether no test could tell that a call is missing, or has other arguments.
 func (f *finder) unseen(call *ast.CallExpr) bool {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -250,7 +250,7 @@ func isName(e ast.Expr, name string) bool {
 	return ok && identifier.Name == name
 }
 
-// isZero tells whether an expression is the zero value, as far as its text shows that.
+// isZero reports whether an expression is the zero value, as far as its text shows that.
 func isZero(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:

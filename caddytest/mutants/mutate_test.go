@@ -150,3 +150,12 @@ func TestShareOut(t *testing.T) {
 		}
 	}
 }
+
+// TestNoMutants: the tests of a package without mutants are not even compiled.
+func TestNoMutants(t *testing.T) {
+	none := &aPackage{Dir: t.TempDir(), name: "./none"} // which go could not compile
+	got, err := new(trial).try(none)
+	if err != nil || got != (fates{}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
