@@ -36,8 +36,11 @@ func (c client) run(ctx context.Context, d time.Duration) (rate, p99 float64, er
 	}
 	group.Wait()
 	all := slices.Sorted(slices.Values(slices.Concat(took...)))
-	if err := errors.Join(errs...); err != nil || len(all) == 0 {
+	if err := errors.Join(errs...); err != nil {
 		return 0, 0, fmt.Errorf("requesting %s of %s: %d responses: %w", c.path, c.addr, len(all), err)
+	}
+	if len(all) == 0 {
+		return 0, 0, fmt.Errorf("no response to %s from %s within %s", c.path, c.addr, d)
 	}
 	return float64(len(all)) / d.Seconds(), all[len(all)*99/100], nil
 }
@@ -56,8 +59,11 @@ func (c client) requests(ctx context.Context) (took []float64, err error) {
 			return nil, err
 		}
 		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return nil, err
+		}
 		if !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
-			return nil, fmt.Errorf("got %q: %w", line, err)
+			return nil, fmt.Errorf("got %q", line)
 		}
 		for size := 0; err == nil && len(line) > len("\r\n"); {
 			line, err = in.ReadSlice('\n')

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -232,9 +233,9 @@ func (s *server) processor() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	fields := strings.Fields(string(stat))
-	user, err := strconv.Atoi(fields[13])
-	system, err2 := strconv.Atoi(fields[14])
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name before may have spaces
+	user, err := strconv.Atoi(fields[11])
+	system, err2 := strconv.Atoi(fields[12])
 	return float64(user+system) * clockTick, errors.Join(err, err2)
 }
 
