@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,16 +117,16 @@ type usage struct {
 // measure reads proc(5).
 func measure(t *testing.T, pid int) (u usage) {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	harness.Must(t, err)
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	number := func(i int) int64 {
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		harness.Must(t, err)
-		return n
+	var ok bool
+	u.processor, ok = harness.ProcessorTime(pid)
+	if !ok {
+		t.Fatalf("there is no processor time of process %d", pid)
 	}
-	const ticks = 100 // a second, as Linux tells it to programs
-	u.processor = time.Duration(number(11)+number(12)) * time.Second / ticks
-	u.memory = number(21) * int64(os.Getpagesize())
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	harness.Must(t, err)
+	var size, resident int64 // in pages
+	_, err = fmt.Sscan(string(statm), &size, &resident)
+	harness.Must(t, err)
+	u.memory = resident * int64(os.Getpagesize())
 	return u
 }

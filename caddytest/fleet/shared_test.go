@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +109,8 @@ func TestSharedSite(t *testing.T) {
 			}
 			joins.start()
 			took := joins.first()
-			if t.Logf("first sitemap of a node that joins: %s", took); took > polled { // 2 s where nothing else runs
+			t.Logf("first sitemap of a node that joins: %s", took)
+			if took > polled { // 2 s where nothing else runs
 				t.Error("that takes too long")
 			}
 			f.nodes = append(f.nodes, joins)
@@ -444,17 +444,11 @@ func TestSharedBadInput(t *testing.T) {
 // processorTime returns how much of it a process has taken, in seconds.
 func (n *node) processorTime() float64 {
 	n.t.Helper()
-	const ticks = 100 // a second, on all systems that have the file
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
-	if err != nil {
+	took, ok := harness.ProcessorTime(n.cmd.Process.Pid)
+	if !ok {
 		n.t.Skip("this system does not say how much processor time a process takes")
 	}
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')'):])) // the name before may have spaces
-	user, err := strconv.Atoi(fields[12])
-	harness.Must(n.t, err)
-	system, err := strconv.Atoi(fields[13])
-	harness.Must(n.t, err)
-	return float64(user+system) / ticks
+	return took.Seconds()
 }
 
 // TestSharedLocks has nodes that start together on a storage with an odd Lock, which is down for a while, too.

@@ -16,17 +16,16 @@ func (s *Server) Write(files map[string]string) {
 	s.T.Helper()
 	for name, content := range files {
 		path := filepath.Join(s.Dir, filepath.FromSlash(name))
-		var err error
 		if strings.HasSuffix(name, "/") {
-			err = os.MkdirAll(path, 0o755)
-		} else if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			if target, ok := strings.CutPrefix(content, "-> "); ok {
-				Symlink(s.T, filepath.FromSlash(target), path)
-			} else {
-				err = os.WriteFile(path, []byte(wholePage(name, content)), 0o644)
-			}
+			Must(s.T, os.MkdirAll(path, 0o755))
+			continue
 		}
-		Must(s.T, err)
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			Must(s.T, os.MkdirAll(filepath.Dir(path), 0o755))
+			Symlink(s.T, filepath.FromSlash(target), path)
+			continue
+		}
+		s.WriteRaw(name, wholePage(name, content))
 	}
 }
 
@@ -54,18 +53,12 @@ func wholePage(name, text string) string {
 // Put makes a file of a time, in the place of an older one if there is one, at once.
 func (s *Server) Put(name, content string, when time.Time) {
 	s.T.Helper()
-	path, aside := filepath.Join(s.Dir, filepath.FromSlash(name)), filepath.Join(s.Dir, "aside")
-	err := os.WriteFile(aside, []byte(wholePage(name, content)), 0o644)
-	if err == nil {
-		err = os.Chtimes(aside, when, when)
-	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err == nil {
-		err = os.Rename(aside, path)
-	}
-	Must(s.T, err)
+	s.WriteRaw("aside", wholePage(name, content))
+	aside := filepath.Join(s.Dir, "aside")
+	Must(s.T, os.Chtimes(aside, when, when))
+	path := filepath.Join(s.Dir, filepath.FromSlash(name))
+	Must(s.T, os.MkdirAll(filepath.Dir(path), 0o755))
+	Must(s.T, os.Rename(aside, path))
 }
 
 // DayOf is a day of the year 2000.
@@ -105,9 +98,6 @@ func Whole(head, text string) string {
 func (s *Server) WriteRaw(name, content string) {
 	s.T.Helper()
 	path := filepath.Join(s.Dir, filepath.FromSlash(name))
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = os.WriteFile(path, []byte(content), 0o644)
-	}
-	Must(s.T, err)
+	Must(s.T, os.MkdirAll(filepath.Dir(path), 0o755))
+	Must(s.T, os.WriteFile(path, []byte(content), 0o644))
 }

@@ -168,12 +168,30 @@ func (s *Server) endAdmin() {
 	}
 }
 
+// globalOptions are added to those of each Caddyfile.
+const globalOptions = `{
+	admin %s
+	persist_config off
+	skip_install_trust
+	local_certs
+	http_port %s
+	https_port %s
+	grace_period 1s
+	log default {
+		output file %q {
+			roll_disabled
+		}
+		format json
+		level DEBUG
+	}
+`
+
 // Adapt makes JSON of a Caddyfile, as if it lay in {dir}. Global options are added to
 // its own, which must be in a block at its very beginning: the admin endpoint, if any,
 // the log, internal certificates, ports that need no root.
 func (s *Server) Adapt(caddyfile string) ([]byte, error) {
 	text := strings.TrimSpace(s.Expand(caddyfile))
-	options := fmt.Sprintf("{\n\tadmin %s\n\tpersist_config off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port %s\n\thttps_port %s\n\tgrace_period 1s\n\tlog default {\n\t\toutput file %q {\n\t\t\troll_disabled\n\t\t}\n\t\tformat json\n\t\tlevel DEBUG\n\t}\n", s.adminListen(), s.httpPort, s.httpsPort, filepath.ToSlash(s.Log))
+	options := fmt.Sprintf(globalOptions, s.adminListen(), s.httpPort, s.httpsPort, filepath.ToSlash(s.Log))
 	if rest, ok := strings.CutPrefix(text, "{\n"); ok {
 		text = options + rest
 	} else {

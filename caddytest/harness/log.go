@@ -142,7 +142,8 @@ func (s *Server) Refreshes(n int) (status string) {
 			ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
 			w := httptest.NewRecorder()
 			err := route.Handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil))
-			if cancel(); err != nil {
+			cancel()
+			if err != nil {
 				s.T.Fatalf("refreshing: %v\n%s", err, s.SitemapLog())
 			}
 			status = w.Body.String()

@@ -66,7 +66,8 @@ func (s *Server) Try(method, url string, headers ...string) (Response, error) {
 		request.Header.Add(name, value)
 	}
 	resp, err := Client.Do(request)
-	if (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) && request.Body == nil {
+	isCutOff := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if isCutOff {
 		// A listener that was being closed has taken the connection.
 		resp, err = Client.Do(request)
 	}
