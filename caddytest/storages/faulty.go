@@ -141,11 +141,15 @@ func (f *faulty) call(op, key string, run func(Fault) (int, error)) error {
 		time.Sleep(20 * time.Millisecond)
 	}
 	time.Sleep(fault.Delay)
-	c, err := Call{Process: os.Getpid(), Op: op, Key: key}, ErrFault
-	if rand.Float64() >= fault.Fail {
-		if c.Size, err = run(fault); err == nil && rand.Float64() < fault.Lost {
-			err = ErrFault
-		}
+	doesFail := rand.Float64() < fault.Fail
+	isLost := rand.Float64() < fault.Lost
+	c := Call{Process: os.Getpid(), Op: op, Key: key}
+	err := ErrFault
+	if !doesFail {
+		c.Size, err = run(fault)
+	}
+	if err == nil && isLost {
+		err = ErrFault
 	}
 	if err != nil {
 		c.Error = err.Error()
