@@ -125,7 +125,7 @@ func TestFaultyStorage(t *testing.T) {
 	go func() { loaded <- load() }()
 	select {
 	case got := <-loaded:
-		t.Errorf("a load that hangs: got %q", got)
+		t.Fatalf("a load that hangs: got %q", got)
 	case <-time.After(100 * time.Millisecond):
 	}
 	harness.Must(t, storages.SetFaults(control))
