@@ -55,7 +55,8 @@ var gate struct {
 
 // refuse makes sources fail; nil: it does not.
 func refuse(err error) {
-	if gate.closed.Store(nil); err != nil {
+	gate.closed.Store(nil)
+	if err != nil {
 		gate.closed.Store(&err)
 	}
 }

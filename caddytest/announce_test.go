@@ -183,7 +183,8 @@ func TestAnnouncedFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := prepareAnnouncer(t, "index.html", "a.html", "b.html")
 			s.crawled(indexNow)
-			if s.engine.set(test.respond); test.respond == nil {
+			s.engine.set(test.respond)
+			if test.respond == nil {
 				s.engine.Close()
 			}
 			s.page("a.html", "2026-02-02")
@@ -193,7 +194,8 @@ func TestAnnouncedFailures(t *testing.T) {
 				s.page("b.html", "2026-02-02")
 				begun := time.Now()
 				s.Refreshes(2)
-				if s.Stop(); time.Since(begun) > 20*time.Second { // the request times out after 30 s
+				s.Stop()
+				if time.Since(begun) > 20*time.Second { // the request times out after 30 s
 					t.Errorf("refreshes and Stop take %s", time.Since(begun))
 				}
 				return
@@ -208,7 +210,8 @@ func TestAnnouncedFailures(t *testing.T) {
 			if n := len(s.LogLines(`"level":"warn"`, "sitemap")); n != 1 || s.engine.received() > 1 || strings.ContainsAny(line, "\x1b\u202e") || a.Stopped && !strings.Contains(line, "until the configuration is reloaded") {
 				t.Errorf("%d requests, %d warnings: %s", s.engine.received(), n, line)
 			}
-			if s.engine.set(nil); a.Stopped {
+			s.engine.set(nil)
+			if a.Stopped {
 				s.Reload(s.caddyfile(indexNow))
 				s.engine.wants("indexnow /b.html")
 			}
@@ -343,7 +346,8 @@ func TestAnnouncedDamaged(t *testing.T) {
 	harness.Must(t, os.Rename(path+".aside", path))
 	s.page("a.html", "2026-03-03")
 	s.Refreshes(2)
-	if s.engine.wants("indexnow /a.html"); s.key() != key {
+	s.engine.wants("indexnow /a.html")
+	if s.key() != key {
 		t.Errorf("the key is %s, it was %s", s.key(), key)
 	}
 	s.Stop()

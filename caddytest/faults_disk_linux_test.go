@@ -48,7 +48,8 @@ func TestHungDisk(t *testing.T) {
 				if early {
 					s.Stop()
 				}
-				if d.hang(); early {
+				d.hang()
+				if early {
 					promptly(t, "the first answer", begin)
 				}
 				s.wantHealthy(caddyfile)

@@ -76,7 +76,8 @@ func TestKills(t *testing.T) {
 		change()
 		wait := rand.N(1500 * time.Millisecond)
 		for begun := time.Now(); time.Since(begun) < wait; {
-			if change(); kill%2 == 0 {
+			change()
+			if kill%2 == 0 {
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
@@ -100,7 +101,8 @@ func TestKills(t *testing.T) {
 			t.Errorf("kill %d, after %s: %d pages are listed in %d documents, by %s", kill, wait, listed, len(want), index)
 		}
 		locs, err := s.TryLocs(harness.Local + "/sitemap.xml")
-		if gate.Unlock(); err != nil || len(locs) != listed {
+		gate.Unlock()
+		if err != nil || len(locs) != listed {
 			t.Errorf("kill %d, after %s: %d pages are listed, want %d: %v", kill, wait, len(locs), listed, err)
 		}
 		if t.Failed() {

@@ -125,7 +125,8 @@ func TestWebPagesPlaces(t *testing.T) {
 			for _, match := range link.FindAllStringSubmatch(html.UnescapeString(list), -1) {
 				got = append(got, match[1])
 			}
-			if slices.Reverse(got); page.StatusCode != http.StatusOK || !slices.Equal(got, want) {
+			slices.Reverse(got)
+			if page.StatusCode != http.StatusOK || !slices.Equal(got, want) {
 				t.Errorf("got status %d, links %q, want %q\n%s", page.StatusCode, got, want, s.SitemapLog())
 			}
 			if home := `<a href="` + folder + `">Home</a>`; !strings.Contains(html.UnescapeString(page.Text), home) {
