@@ -2,63 +2,25 @@ package caddytest
 
 import (
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-func init() { caddy.RegisterModule(new(hangingFS)) }
-
-// hangingFS is a file system that, while it hangs, lets nobody go who opens something: no
-// context ends that, as with a network file system whose server is gone.
-type hangingFS struct {
-	Dir string `json:"dir,omitempty"`
-}
-
-// heldUp holds up whoever uses the file system; nil: nobody.
-var heldUp atomic.Pointer[chan struct{}]
-
-func (*hangingFS) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "caddy.fs.test_hanging", New: func() caddy.Module { return new(hangingFS) }}
-}
-
-func (h *hangingFS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next()
-	if !d.Args(&h.Dir) {
-		return d.ArgErr()
-	}
-	return nil
-}
-
-func (h *hangingFS) Open(name string) (fs.File, error) {
-	if hang := heldUp.Load(); hang != nil {
-		<-*hang
-	}
-	return os.DirFS(h.Dir).Open(name)
-}
-
-// hang lets the file system hang until the test ends, or what it returns is called.
-func hang(t *testing.T) (free func()) {
+// hang lets whoever opens something of the file system test_hooked wait until the test ends: no context ends that, as with a network
+// file system whose server is gone.
+func hang(t *testing.T) {
 	t.Helper()
 	held := make(chan struct{})
-	heldUp.Store(&held)
-	free = sync.OnceFunc(func() {
-		heldUp.Store(nil)
-		close(held)
+	hook(t, func(string) error {
+		<-held
+		return nil
 	})
-	t.Cleanup(free)
-	return free
+	t.Cleanup(func() { close(held) })
 }
 
 // deaf is an application that accepts requests and does not answer.
@@ -101,7 +63,7 @@ func prepareHanging(t *testing.T) (s *server, caddyfile string) {
 	s.OpenAdmin()
 	s.Put("healthy/index.html", harness.Whole("", "home"), harness.DayOf(0))
 	s.Put("site/page.html", harness.Whole("", "page"), harness.DayOf(0))
-	return s, "{\n filesystem hanging test_hanging {dir}/site\n}\n" + healthy + onFS
+	return s, "{\n filesystem hanging test_hooked {dir}/site\n}\n" + healthy + onFS
 }
 
 // loadAllHanging loads a healthy site, and beside it sites of which all upstreams and disks hang. It returns the Caddyfile.
