@@ -307,15 +307,27 @@ func TestModifiedInParts(t *testing.T) {
 	for i := range pages - 1 {
 		links = append(links, fmt.Sprint("/page-", i))
 	}
+	// Without the last page, the crawl cannot end before there is a response with a part of the pages.
+	got := make(chan struct{})
+	hasPart := sync.OnceFunc(func() { close(got) })
 	s.LoadApp(harness.Local+" {\n sitemap {\n crawl {\n rate 10/s\n}\n}\n reverse_proxy {app}\n}", func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/" {
+		switch r.URL.Path {
+		case "/":
 			fmt.Fprint(w, linking("home", links...))
 			return
+		case links[len(links)-1]:
+			select {
+			case <-got:
+			case <-r.Context().Done():
+			}
 		}
 		fmt.Fprint(w, linking("page "+r.URL.Path))
 	})
+	t.Cleanup(hasPart)
 	const sitemap = harness.Local + "/sitemap.xml"
 	part := s.Get(sitemap)
+	s.Passed(time.Second) // Last-Modified has no fractions
+	hasPart()
 	if n := strings.Count(part.Text, "<url>"); part.StatusCode != http.StatusOK || n == pages {
 		t.Fatalf("status %d with %d pages, want a part", part.StatusCode, n)
 	}
