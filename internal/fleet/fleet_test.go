@@ -16,6 +16,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
@@ -109,12 +110,7 @@ func (w *world) start(local store.Storage, ahead time.Duration) *process {
 	return p
 }
 
-func (p *process) sleep(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-p.ctx.Done():
-	}
-}
+func (p *process) sleep(d time.Duration) { _, _ = wait.Within(d, p.ctx.Done()) }
 
 // end kills the process: nothing that it does from now on has an effect, but for calls under way.
 func (p *process) end() {
