@@ -88,8 +88,8 @@ type ownLink struct {
 }
 
 // ownElsewhere is the warning of own sitemaps that are of no use to the site.
-const ownElsewhere = "the site's own sitemap names another host, so none of its URLs count: " +
-	"let it name this site, or set 'base_url'"
+const ownElsewhere = "the URLs of the site's own sitemap have another scheme, host or port than the site, " +
+	"so none of them count: let it name this site, or set 'base_url'"
 
 // ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap, of its sections and of its
 // news, which ours hide, and of those that its robots.txt names. Each document of an application is read at the limiter's

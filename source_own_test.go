@@ -348,9 +348,9 @@ func TestOwnSitemapsUnreadAfterReload(t *testing.T) {
 	}
 }
 
-// TestOwnSitemapsElsewhere: a sitemap that names another host says so.
+// TestOwnSitemapsElsewhere: a sitemap that has URLs of another host says so.
 func TestOwnSitemapsElsewhere(t *testing.T) {
-	const warning = "the site's own sitemap names another host, so none of its URLs count: let it name this site, or set 'base_url'"
+	const warning = ownElsewhere
 	for name, test := range map[string]struct {
 		content string
 		warns   bool

@@ -61,13 +61,19 @@ func (p *Parser) link() {
 	rel := p.attribute("rel")
 	lang := bytes.Trim(p.attribute("hreflang"), white)
 	isCanonical := hasWord(rel, "canonical") && !p.isForSomeReaders()
-	isAlternate := false
+	isVersion := false
 	isMarkdown := false
 	if hasWord(rel, "alternate") {
 		isStylesheet := hasWord(rel, "stylesheet") // rel="alternate stylesheet" is another look of the same page
-		isAlternate = p.options.Alternates && !isStylesheet && languagePattern.Match(lang)
+		isVersion = !isStylesheet && languagePattern.Match(lang)
 		isMarkdown = p.options.Markdown && p.meta.Markdown == "" && p.isOfType("text/markdown")
 	}
+	// Languages, and the pages of a series, may be linked in no other way.
+	isLink := isVersion || hasWord(rel, "next") || hasWord(rel, "prev")
+	if isLink && !hasWord(rel, "nofollow") {
+		p.addLink(p.attribute("href"))
+	}
+	isAlternate := isVersion && p.options.Alternates
 	if !isCanonical && !isAlternate && !isMarkdown {
 		return // as most are: styles, icons, fonts
 	}

@@ -115,15 +115,15 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// PathOn returns the path, with its query, of an absolute URL on the site whose scheme, host and port are base, as
-// in [page.Normal]. ok is false where the URL is not on the site, or not valid.
+// PathOn returns the path, with its query, of an absolute URL on the site whose scheme, host and port are base (see
+// [origin.URL.IsOn]), as in [page.Normal]. ok is false where the URL is not on the site, or not valid.
 func PathOn(base, url string) (path string, ok bool) {
 	path, ok = strings.CutPrefix(url, base)
 	if ok && page.IsNormal(path) {
 		return path, true // as nearly all are written
 	}
 	u, err := origin.ParseURL(url)
-	if err != nil || u.Origin() != base {
+	if err != nil || !u.IsOn(base) {
 		return "", false
 	}
 	return u.Path, true

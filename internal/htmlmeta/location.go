@@ -67,7 +67,9 @@ func (l location) resolve(dst, ref []byte) (site string, path []byte, ok bool) {
 		if err != nil {
 			return "", dst, false
 		}
-		site = u.Origin()
+		if !u.IsOn(site) {
+			site = u.Origin()
+		}
 		prefix = u.Path
 		ref = nil
 	case ref[0] == '?':

@@ -154,7 +154,8 @@ func TestCanonical(t *testing.T) {
 		{`<link rel=canonical href="?x=1&amp;y=2">`, "https://example.com/docs/a.html?x=1&y=2"},
 		{`<link rel=canonical href="?x=1&copy=2">`, "https://example.com/docs/a.html?x=1&copy=2"},
 		{`<link rel=canonical href="//other.example">`, other + "/"},
-		{`<link rel=canonical href="http://example.com:80/">`, "http://example.com/"},
+		{`<link rel=canonical href="http://example.com:80/">`, "https://example.com/"},
+		{`<link rel=canonical href="http://example.com:443/">`, "http://example.com:443/"},
 		{`<link rel=canonical href="https://example.com:8443/">`, "https://example.com:8443/"},
 		{`<link rel=canonical href="https://bücher.example/ü">`, "https://xn--bcher-kva.example/%C3%BC"},
 		{`<link rel=canonical href="https://[::1]:80/a b">`, "https://[::1]:80/a%20b"},
@@ -273,7 +274,8 @@ func TestLinks(t *testing.T) {
 		{`<a href=b>b</a><a href="b#c">b</a><A HREF=./b>`, []string{"/docs/b"}},
 		{`<a href="/z"><area href="y?q=1&amp;r=2#s">`, []string{"/z", "/docs/y?q=1&r=2"}},
 		{`<a href="https://example.com/b"><a href="//EXAMPLE.com:443/c"><a href="https://example.com">`, []string{"/b", "/c", "/"}},
-		{`<a href="http://example.com/b"><a href="//www.example.com/c"><a href="https://example.com:8443/d"><a href="//evil.example/example.com/">`, nil},
+		{`<a href="http://example.com:8080/b"><a href="//www.example.com/c"><a href="https://example.com:8443/d"><a href="//evil.example/example.com/">`, nil},
+		{`<a href="http://example.com/b"><a href="HTTP://Example.com:80/c">`, []string{"/b", "/c"}},
 		{`<a href="mailto:a@b"><a href="javascript:1"><a href="tel:1"><a href="data:,a"><a href="https://u:p@example.com/">`, nil},
 		{`<a><a href="#x"><a href=""><a href="a.html"><a href="/docs/a.html#y"><a name=x>`, nil},
 		{`<a href="x%3Dy"><a href="x=y"><a href="?a=1&copy=2&amp;b=3">`, []string{"/docs/x%3Dy", "/docs/x=y", "/docs/a.html?a=1&copy=2&b=3"}},
@@ -520,7 +522,7 @@ func TestPathOn(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://example.com": "/", "https://example.com/": "/", "https://example.com?a": "/?a", "https://example.com#a": "/",
 		"HTTPS://Example.com/A%3db?c#d": "/A%3Db?c", "https://example.com/a/../b": "/b",
-		"https://example.com.evil/": "", "https://example.com:8443/": "", "http://example.com/": "", "https://example.com/%": "",
+		"https://example.com.evil/": "", "https://example.com:8443/": "", "http://example.com/": "/", "http://example.com:443/": "", "https://example.com/%": "",
 		"/a": "", "": "",
 	} {
 		if got, ok := PathOn("https://example.com", url); got != want || ok != (want != "") {
@@ -608,8 +610,10 @@ func TestBounds(t *testing.T) {
 	if len(e.Links) != MaxLinks || len(e.Alternates) != MaxAlternates || len(e.Images) != MaxImages {
 		t.Errorf("got %d, %d, %d", len(e.Links), len(e.Alternates), len(e.Images))
 	}
-	if e.Links[65535] != "/docs/65535" {
-		t.Errorf("got %s", e.Links[65535])
+	// The versions in other languages are links, too, and come first.
+	want := fmt.Sprintf("/docs/%d", MaxLinks-1-(MaxAlternates+10))
+	if e.Links[MaxLinks-1] != want {
+		t.Errorf("got %s, want %s", e.Links[MaxLinks-1], want)
 	}
 	e = read("<title>a</title>" + strings.Repeat("x", MaxBody) + "<a href=/b>")
 	if !e.Document || e.Links != nil {

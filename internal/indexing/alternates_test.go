@@ -71,7 +71,8 @@ func TestAlternates(t *testing.T) {
 		{"two spellings", "/en |en=/en de=/d%2Ce; /d%2Ce |en=/en de=/d%2Ce; /d,e noindex |fr=/en de=/d,e", "en=/en de=/d%2Ce", ""},
 
 		{"another host", "/en |en=/en fr=https://example.fr/", "en=/en fr=https://example.fr/", ""},
-		{"another scheme", "/en |en=/en de=http://example.com/de; /de |en=/en de=/de", "en=/en", "de=http://example.com/de it is not below https://example.com, as this page is"},
+		{"another scheme", "/en |en=/en de=http://example.com/de; /de |en=/en de=/de", "en=/en de=http://example.com/de", ""},
+		{"another scheme and port", "/en |en=/en de=http://example.com:8080/de; /de |en=/en de=/de", "en=/en", "de=http://example.com:8080/de it is not below https://example.com, as this page is"},
 		{"another port", "/en |en=/en de=https://example.com:8443/de", "en=/en", "de=https://example.com:8443/de it is not below https://example.com, as this page is"},
 
 		{"a front page that chooses", "/ 302; /en |en=/en x-default=/", "en=/en x-default=/", ""},

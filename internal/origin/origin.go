@@ -99,6 +99,13 @@ func ParseBase(s string) (origin, folder string, err error) {
 // Origin returns the scheme, host and port of u, such as https://example.com:8443.
 func (u URL) Origin() string { return Of(u.Scheme, u.Host, u.Port) }
 
+// IsOn reports whether u is a URL of the site at an origin. An application that does not know that TLS ends before it
+// writes http into all of its URLs: with both ports the defaults, they are those of the site.
+func (u URL) IsOn(origin string) bool {
+	isBehindTLS := u.Port == "" && origin == "https://"+u.Host
+	return isBehindTLS || origin == u.Origin()
+}
+
 // Of returns the origin of a scheme, host and port, without the scheme's default port.
 func Of(scheme, host, port string) string {
 	if port == "" || port == defaultPort(scheme) {

@@ -150,7 +150,7 @@ func pathOfAbsolute(url, base string) (string, error) {
 	if err != nil {
 		return u.Path, err
 	}
-	if base != "" && u.Origin() != base {
+	if base != "" && !u.IsOn(base) {
 		return u.Path, fmt.Errorf("it is on %s, not on %s", u.Origin(), base)
 	}
 	return u.Path, nil

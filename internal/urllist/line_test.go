@@ -83,7 +83,7 @@ func TestParseLineErrors(t *testing.T) {
 		"https://me@example.com/": "user name",
 		"https:///a":              "host",
 		"/100%":                   "a percent sign must be followed by",
-		"http://example.com/":     "it is on http://example.com, not on https://example.com",
+		"http://example.com:8080": "it is on http://example.com:8080, not on https://example.com",
 		base + ":8443/":           "it is on https://example.com:8443, not on",
 		"/" + strings.Repeat("a", page.MaxLoc-len(base)): "the URL has 2048 bytes, more than the 2047 that a sitemap may list",
 	} {
