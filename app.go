@@ -356,12 +356,16 @@ type hostSite struct {
 	last atomic.Int64 // when it was last requested by its own port, in Unix nanoseconds
 }
 
-// isFor reports whether the site is for requests with an ID, and notes those by its own port. Another port takes its place
-// only after an hour in which nobody has requested it by its own: so a made-up port that came first does not stay.
+// isFor reports whether the site is for requests with an ID, and notes those by its own port. A port that visitors may
+// have made up gives way to that of the listener and to the default one. Otherwise, another port takes its place only
+// after an hour in which nobody has requested it by its own.
 func (h *hostSite) isFor(id siteID, now time.Time) bool {
 	if h.site.id == id {
 		h.last.Store(now.UnixNano())
 		return true
+	}
+	if id.isUsualPort() && !h.site.id.isUsualPort() {
+		return false
 	}
 	last := time.Unix(0, h.last.Load())
 	return now.Sub(last).Abs() < portPatience

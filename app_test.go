@@ -261,7 +261,8 @@ func TestPortsOfHosts(t *testing.T) {
 		"an IPv6 address":           {nil, []visit{{0, "[2001:DB8:0::1]", "http://[2001:db8::1]"}}},
 		"each host its own":         {nil, []visit{{0, "a.example", "http://a.example"}, {0, "b.example:81", "http://b.example:81"}, {0, "a.example", "http://a.example"}}},
 		"made up":                   {nil, []visit{{0, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}, {portPatience - 1, "a.example:8080", "http://a.example"}}},
-		"made up, again":            {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example", "http://a.example:99"}, {portPatience, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}}},
+		"made up, again":            {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example:98", "http://a.example:99"}, {0, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}}},
+		"made up, and the listener": {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example:8080", listener}, {0, "a.example:99", listener}, {0, "a.example", listener}}},
 		"while visitors come":       {nil, []visit{{0, "a.example", "http://a.example"}, {portPatience, "a.example", "http://a.example"}, {1, "a.example:99", "http://a.example"}}},
 		"a prefix":                  {func(h *Handler) { h.mounts = mounts{{prefix: "/docs"}, {}} }, []visit{{0, "a.example", "http://a.example"}}},
 		"matchers name hosts":       {func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example"}}} }, []visit{{0, "a.example", listener}, {0, "a.example:99", listener}}},
@@ -311,7 +312,7 @@ func TestMadeUpPorts(t *testing.T) {
 	}
 	next := newBench(t, catchAll)
 	next.app.takeOver()
-	if s, err := next.visit("a.example"); err != nil || s.origin != "http://a.example:81" || len(next.app.sites) != 1 {
+	if s, err := next.visit("a.example:9000"); err != nil || s.origin != "http://a.example:81" || len(next.app.sites) != 1 {
 		t.Errorf("after a reload: got %+v, %v, %d sites", s, err, len(next.app.sites))
 	}
 	b.clock = b.clock.Add(2 * lately)

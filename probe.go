@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,6 +69,10 @@ type siteFiles struct {
 	hide     []string // of the file server
 	index    []string // of the file server; nil: its default
 	unserved bool     // no file server of the site is known
+
+	front  string  // of the file that routes show as the front page, below the root; "": they show the index
+	aside  bool    // no file server serves the front page, as far as the routes tell
+	beside []input // of the roots that serve folders of the site
 }
 
 // Why a site lists nothing.
@@ -375,18 +380,29 @@ func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *si
 		return before
 	}
 	// What asks an upstream whether a visitor is admitted, as forward_auth does, looks like one that responds.
-	return !f.hasFrontFile(ctx, at)
+	return !f.isFrontFile(ctx, front, at)
 }
 
-// hasFrontFile reports whether a file server may return an index file for the front page.
-func (f *siteFetcher) hasFrontFile(ctx context.Context, at *siteFiles) bool {
+// isFrontFile reports whether the front page's response is that of a file. A file that an application does not show may
+// have been left in its root.
+func (f *siteFetcher) isFrontFile(ctx context.Context, front *crawl.Response, at *siteFiles) bool {
 	fsys, err := fileSystem(f.handler.ctx, at.fs)
 	if err != nil || at.root == "" || at.unserved {
 		return false
 	}
-	folder := files.Options{FS: fsys, Root: at.root, Index: at.index}
+	isRedirect := front.Status/100 == 3
+	if isRedirect && at.aside {
+		return false
+	}
+	folder := files.Options{FS: fsys, Root: at.root, Index: at.index, Front: at.front}
 	var found atomic.Bool
-	f.onDisk(ctx, func() { found.Store(files.Serves(folder, "/")) })
+	f.onDisk(ctx, func() {
+		if isRedirect {
+			found.Store(files.Serves(folder, "/"))
+			return
+		}
+		found.Store(files.Shows(folder, "/", front.Body, front.Truncated))
+	})
 	return found.Load()
 }
 
@@ -492,7 +508,7 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	}
 	rooted := rootVar(r) != ""
 	// What follows may panic, as abort does.
-	defer func() { p.files = h.mounts.locate(r, p.prefix, rooted) }()
+	defer func() { p.files = h.locate(r, p.prefix, rooted) }()
 	if !rooted && h.wantsRoot && !p.skipsFiles {
 		// A root inside of handle { } is set by a later handler.
 		return next.ServeHTTP(w, r)
@@ -500,19 +516,38 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	return nil
 }
 
-// locate finds the site's files: in the root of the request if a file server uses it, else in that of the only file
-// server in the prefix; never in the working directory. rooted: the root was set before this handler, for all requests.
-func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
-	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	served := s.served(r, prefix, repl)
-	at.unserved = len(served) == 0
-	delete(served, "")
-	at.root, at.noRoot = rootOf(served, rootVar(r), rooted)
-	if at.root == "" {
-		return at
+// locate finds the site's files: in the root of the file server that serves the front page. Where none does, in the root of
+// the request if a file server uses it, else in that of the only file server in the prefix; never in the working directory.
+// rooted: the root was set before this handler, for all requests.
+func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
+	repl := replacerOf(r)
+	front, folders, hasFront := h.reach(r, page.Unescape(prefix)+"/")
+	servers := []fileServer{front}
+	if hasFront && front.at.prefix == prefix {
+		at.root = front.root
+		at.front = strings.TrimPrefix(front.path, "/")
+	} else {
+		served := h.mounts.served(r, prefix, repl)
+		at.aside = true
+		at.unserved = len(served) == 0
+		delete(served, "")
+		at.root, at.noRoot = rootOf(served, rootVar(r), rooted)
+		servers = served[at.root]
 	}
+	if at.root != "" {
+		at.read(r, servers, repl)
+	}
+	below := prefix + "/"
+	folders = slices.DeleteFunc(folders, func(folder string) bool { return !strings.HasPrefix(folder, below) })
+	slices.Sort(folders)
+	at.beside = h.sourcesBeside(r, slices.Compact(folders), at.root)
+	return at
+}
+
+// read adds what file servers of the root say of it.
+func (at *siteFiles) read(r *http.Request, servers []fileServer, repl *caddy.Replacer) {
 	at.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
-	for _, server := range served[at.root] {
+	for _, server := range servers {
 		at.fs = cmp.Or(server.fs, at.fs)
 		for _, hide := range server.Hide {
 			at.hide = append(at.hide, absolute(repl.ReplaceAll(hide, "")))
@@ -524,7 +559,58 @@ func (s mounts) locate(r *http.Request, prefix string, rooted bool) (at siteFile
 	if at.fs == "" {
 		at.root = absolute(at.root)
 	}
-	return at
+}
+
+// sourcesBeside returns sources of the folders of the site that are served from other roots than its own: they are read
+// as the configured source of files is. There are none if the operator has named roots.
+func (h *Handler) sourcesBeside(r *http.Request, folders []string, root string) (beside []input) {
+	own := h.rootSource()
+	if own == nil {
+		return nil
+	}
+	for _, folder := range folders {
+		f, _, isServed := h.reach(r, page.Unescape(folder)+"/")
+		rest, isBelow := f.at.strip(page.Unescape(folder) + "/")
+		if !isServed || !isBelow {
+			continue
+		}
+		at := siteFiles{root: f.root}
+		at.read(r, []fileServer{f}, replacerOf(r))
+		s := *own
+		s.Root = path.Join(filepath.ToSlash(at.root), rest)
+		s.At = folder
+		s.at = folder
+		s.FileSystem = cmp.Or(at.fs, defaultFileSystem)
+		s.Hide = slices.Concat(own.Hide, at.hide)
+		s.Index = at.index
+		if own.Index != nil {
+			s.Index = own.Index
+		}
+		if at.root != root && h.isFolder(&s) {
+			beside = append(beside, &s)
+		}
+	}
+	return beside
+}
+
+// rootSource returns the source of the site's root; nil: there is none, or the operator has named the roots.
+func (h *Handler) rootSource() (own *SourceFiles) {
+	for _, source := range h.sources {
+		s, isFiles := source.(*SourceFiles)
+		if isFiles && s.Root+s.At != "" {
+			return nil
+		}
+		if isFiles {
+			own = s
+		}
+	}
+	return own
+}
+
+// isFolder reports whether the folder of a source exists.
+func (h *Handler) isFolder(s *SourceFiles) bool {
+	fsys, err := fileSystem(h.ctx, s.FileSystem)
+	return err == nil && files.IsFolder(files.Options{FS: fsys, Root: s.Root})
 }
 
 // served returns the file servers in a prefix that serve the host of a request, by their roots, which may be "".
@@ -536,16 +622,21 @@ func (s mounts) served(r *http.Request, prefix string, repl *caddy.Replacer) map
 			if !origin.Overlap(server.at.hosts, []string{host}) {
 				continue
 			}
-			server.root = repl.ReplaceAll(server.root, "")
-			server.fs = repl.ReplaceAll(server.FileSystem, "")
-			// Of another file system, no root is all of it; of the operating system's, it is the working directory.
-			if server.root == "" && server.fs != "" && server.fs != defaultFileSystem {
-				server.root = "."
-			}
+			server.replace(repl)
 			byRoot[server.root] = append(byRoot[server.root], server)
 		}
 	}
 	return byRoot
+}
+
+// replace replaces the placeholders of a file server's root and file system.
+func (f *fileServer) replace(repl *caddy.Replacer) {
+	f.root = repl.ReplaceAll(f.root, "")
+	f.fs = repl.ReplaceAll(f.FileSystem, "")
+	// Of another file system, no root is all of it; of the operating system's, it is the working directory.
+	if f.root == "" && f.fs != "" && f.fs != defaultFileSystem {
+		f.root = "."
+	}
 }
 
 // rootOf returns the root of a site, or why it has none: see locate. own is that of the request.

@@ -36,6 +36,7 @@ type fileServer struct {
 	at   mount
 	root string // its own, or that of a root directive behind the mount
 	fs   string
+	path string // of the request that has reached it, without the prefix: see reach
 }
 
 // strip returns what remains of a decoded path without the prefix of the mount, which path matchers compare case-insensitively;
@@ -162,6 +163,29 @@ func walk(server *caddyhttp.Server) map[*Handler]mounts {
 	return w.found
 }
 
+// reach returns the file server that a request for a decoded path reaches, as far as the routes tell: they are followed as
+// they are for a request that has reached the handler. False: there is none, or it serves the pages of another handler.
+// folders are those of URLs that routes on the way tell apart.
+func (h *Handler) reach(r *http.Request, path string) (f fileServer, folders []string, ok bool) {
+	before := *r.URL
+	defer func() { *r.URL = before }()
+	r.URL.Path = path
+	r.URL.RawPath = ""
+	w := walker{server: h.server, found: make(map[*Handler]mounts), visit: r.WithContext(r.Context())}
+	w.routes(h.server.Routes, mount{})
+	delete(w.found, h)
+	if len(w.servers) == 0 || len(w.found) > 0 {
+		return f, w.folders, false
+	}
+	f = w.servers[0]
+	f.path = r.URL.Path
+	if f.root == siteRoot {
+		f.root = cmp.Or(f.at.root, siteRoot)
+	}
+	f.replace(replacerOf(r))
+	return f, w.folders, f.root != ""
+}
+
 // serversOf returns the file servers that serve requests in the prefix of a mount, for its hosts.
 func (w *walker) serversOf(m *mount) []fileServer {
 	var all []fileServer
@@ -182,12 +206,20 @@ type walker struct {
 	found   map[*Handler]mounts
 	servers []fileServer
 	named   []string // named routes being walked, which may invoke each other
+
+	visit   *http.Request // whose way is followed; nil: all routes are walked
+	isOver  bool          // a handler has responded to it: no route that follows counts
+	matched []string      // groups of which it has passed a route
+	folders []string      // that path matchers on its way name
 }
 
 // routes walks a list in order and returns the place after it: a rewrite or a root
 // in one route also holds for the routes that follow.
 func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 	for _, route := range routes {
+		if w.visit != nil && !w.passes(&route, at.prefix) {
+			continue
+		}
 		inside := mount{
 			hosts:  origin.Intersect(at.hosts, hostsOf(route.MatcherSets)),
 			prefix: at.prefix,
@@ -196,9 +228,10 @@ func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 		for _, handler := range route.Handlers {
 			inside = w.handler(handler, inside)
 		}
+		w.isOver = w.isOver || route.Terminal
 		// What this route sets holds for the routes behind it only if all requests pass it.
 		isPassed := !route.Terminal && route.Group == "" && len(route.MatcherSets) == 0
-		if isPassed {
+		if isPassed || w.visit != nil {
 			at.prefix = inside.prefix
 			at.root = inside.root
 		}
@@ -206,8 +239,59 @@ func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 	return at
 }
 
+// passes reports whether the visit passes a route in a prefix, and notes the folders that the route names.
+func (w *walker) passes(route *caddyhttp.Route, prefix string) bool {
+	for _, set := range route.MatcherSets {
+		for _, matcher := range set {
+			paths, _ := matcher.(*caddyhttp.MatchPath)
+			for _, pattern := range *cmp.Or(paths, new(caddyhttp.MatchPath)) {
+				folder, isFolder := strings.CutSuffix(pattern, "/*")
+				if isFolder && folder != "" && !strings.ContainsAny(folder, "*?[{%") {
+					w.folders = append(w.folders, prefix+normalPrefix(folder))
+				}
+			}
+		}
+	}
+	if slices.Contains(w.matched, route.Group) || !matches(route.MatcherSets, w.visit) {
+		return false
+	}
+	if route.Group != "" {
+		w.matched = append(w.matched, route.Group)
+	}
+	return true
+}
+
+// matches reports whether a request passes matchers. What they look for on disk counts as missing: most often, that is a
+// flag, as for maintenance, with which pages are not to come and go.
+func matches(sets caddyhttp.MatcherSets, r *http.Request) bool {
+	isRefusedBy := func(matcher any) bool {
+		switch m := matcher.(type) {
+		case *fileserver.MatchFile:
+			return true
+		case *caddyhttp.MatchNot:
+			return matches(m.MatcherSets, r)
+		}
+		isMatch, err := caddyhttp.MatcherSet{matcher}.MatchWithError(r)
+		return err != nil || !isMatch
+	}
+	isPassed := func(set caddyhttp.MatcherSet) bool { return !slices.ContainsFunc(set, isRefusedBy) }
+	return len(sets) == 0 || slices.ContainsFunc(sets, isPassed)
+}
+
+// normalPrefix returns a prefix of paths in the form of [page.Normal].
+func normalPrefix(p string) string {
+	normal, err := page.Normal(p) // what is percent-encoded stays so
+	if err != nil {
+		return page.Escape(p)
+	}
+	return normal
+}
+
 // handler walks a handler, and returns the place after it.
 func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
+	if w.visit != nil && w.isOver {
+		return at
+	}
 	switch h := handler.(type) {
 	case *Handler:
 		m := at
@@ -223,23 +307,31 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 		at = w.routes(caddyhttp.RouteList{*route}, at)
 		w.named = w.named[:len(w.named)-1]
 	case *rewrite.Rewrite:
+		if w.visit != nil {
+			h.Rewrite(w.visit, replacerOf(w.visit))
+		}
 		p := "/" + strings.Trim(h.StripPathPrefix, "/")
 		if p == "/" || strings.Contains(p, "{") {
 			return at
 		}
-		normal, err := page.Normal(p) // what is percent-encoded stays so
-		if err != nil {
-			normal = page.Escape(p)
-		}
-		at.prefix += normal
+		at.prefix += normalPrefix(p)
 	case *caddyhttp.VarsMiddleware:
 		if root, ok := (*h)["root"].(string); ok {
 			at.root = root
 		}
 	case *fileserver.FileServer:
 		w.servers = append(w.servers, fileServer{FileServer: h, at: at, root: h.Root})
+		w.isOver = !h.PassThru
+	case *reverseproxy.Handler:
+		w.isOver = len(h.HandleResponse) == 0 // else it may ask only whether a visitor is admitted
+	case *caddyhttp.StaticResponse, *caddyhttp.StaticError:
+		w.isOver = true
 	}
 	return at
+}
+
+func replacerOf(r *http.Request) *caddy.Replacer {
+	return r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 }
 
 // hostsOf returns the hosts that matchers name; nil if one set names none.

@@ -48,6 +48,9 @@ func (id siteID) ofHost() siteID {
 	return id
 }
 
+// isUsualPort reports whether the port is that of the listener, or the default one.
+func (id siteID) isUsualPort() bool { return id.port == "" || id.port == id.handler.listener.port }
+
 // identity is what never changes of a site.
 type identity struct {
 	id       siteID

@@ -367,10 +367,13 @@ var onlyLinks = []input{new(SourceLinks)}
 
 // sourcesOf returns the sources of a site: what is written, or else what the probe of the site, which may be nil, has shown.
 func (h *Handler) sourcesOf(probed *probeResult) []input {
-	if probed != nil && probed.byLinks {
+	if probed == nil {
+		return h.sources
+	}
+	if probed.byLinks {
 		return onlyLinks
 	}
-	return h.sources
+	return slices.Concat(h.sources, probed.beside)
 }
 
 // discoveryOf returns the settings of the sources of a site that discover pages; nil: none does. probed may be nil.

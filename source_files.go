@@ -41,7 +41,8 @@ import (
 // In `root`, `hide` and `fs`, global placeholders are replaced and those of the site's host, such as
 // `{http.request.host}`. One without a value is an error of the refresh.
 type SourceFiles struct {
-	// The folder on disk. Placeholders are replaced. Default: the root of the site.
+	// The folder on disk. Placeholders are replaced. Default: the root of the site, and those of its folders that are
+	// served from other roots.
 	Root string `json:"root,omitempty"`
 
 	// The URL folder of the root: several roots can make one site. Default: the path prefix of the site.
@@ -118,7 +119,8 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	// An application that starts later than the server may need no root: pages are found by links then, which is known only once
 	// it responds. Another warning says that robots.txt fails.
 	mayBeByLinks := r.site.handler.isDefault && r.probed.robots.closed
-	if o.Root == "" && mayBeByLinks {
+	isBeside := len(r.probed.beside) > 0 // all files are in other roots
+	if o.Root == "" && (mayBeByLinks || isBeside) {
 		return nil
 	}
 	if o.Root == "" {
@@ -188,7 +190,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		Root:    cmp.Or(root, r.Root),
 		At:      r.Prefix,
 		Include: slices.Concat(s.IncludeOnly, s.Include),
-		Exclude: s.Exclude,
+		Exclude: slices.Clone(s.Exclude),
 		Compile: func(patterns []string) func(string) bool {
 			return compilePatterns(new(option.Checker), "", patterns).Match
 		},
@@ -210,6 +212,15 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	}
 	if o.Index == nil {
 		o.Index = r.Index
+	}
+	if s.Root == "" {
+		o.Front = r.probed.front
+	}
+	for _, source := range r.probed.beside {
+		other := source.(*SourceFiles)
+		if strings.HasPrefix(other.at, o.At+"/") {
+			o.Exclude = append(o.Exclude, other.at+"/*")
+		}
 	}
 	if fileSystemName != "" {
 		o.FS, err = fileSystem(r.site.handler.ctx, fileSystemName)

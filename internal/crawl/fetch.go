@@ -380,7 +380,7 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 		from.finderHash = xxhash.Sum64String(rec.Path)
 	}
 	if rec.Status/100 == 3 {
-		w.followRedirect(rec, from)
+		w.followRedirect(before, rec, from)
 		return
 	}
 	// Without the links of its front page, nothing of the site is found.
@@ -404,10 +404,18 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 }
 
 // followRedirect takes the link of a redirect.
-func (w *worker) followRedirect(rec *store.Record, from link) {
+func (w *worker) followRedirect(before, rec *store.Record, from link) {
 	from.flags = rec.Flags & store.Seed
 	if from.flags != 0 {
 		from.depth = 0 // the site begins where its front page redirects to
+	}
+	// Routes that redirect the URL of a file to another one show it there, as for a URL without the slash at its end.
+	if rec.IsFile() {
+		from.flags |= store.Target
+		from.depth = rec.Depth
+	}
+	if before.Cause == store.ByFile {
+		w.run.notify(notice{path: rec.Target, cause: store.ByFile})
 	}
 	w.link(from, rec.Target)
 }

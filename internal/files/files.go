@@ -3,14 +3,15 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,10 @@ type Options struct {
 	// index.html, index.txt. Empty, but not nil: folders have none.
 	Index []string
 
+	// Front is the path below Root of the file, or folder, that the server shows at At, as it rewrites requests for it. It
+	// is listed as such, and not by its own URL; ".html" may be missing at its end. "": the index is shown there.
+	Front string
+
 	// CleanURLs lists about.html as /about, unless there is a file of that name.
 	CleanURLs bool
 
@@ -82,15 +87,34 @@ func (o *Options) indexNames() []string {
 // Serves reports whether there is a file that a file server would show at a normal path: of that name, of that name
 // with ".html" after it, or the index of that folder. It examines these files alone, and knows no other rules of o.
 func Serves(o Options, path string) bool {
+	name, _ := o.shownAt(path)
+	return name != ""
+}
+
+// Shows reports whether what a file server would show at a path, as in [Serves], is a body, or begins with it if that is cut.
+func Shows(o Options, path string, body []byte, isCut bool) bool {
+	name, info := o.shownAt(path)
+	if name == "" {
+		return false
+	}
+	isWhole := info.Size() == int64(len(body))
+	return (isWhole || isCut) && o.begins(name, body)
+}
+
+// shownAt returns the path below Root of the regular file that would be shown at a normal path; "": there is none.
+func (o *Options) shownAt(path string) (name string, info fs.FileInfo) {
 	rel, isBelow := strings.CutPrefix(page.Unescape(path), page.Unescape(o.At)+"/")
 	if !isBelow {
-		return false
+		return "", nil
+	}
+	if rel == "" {
+		rel = o.Front
 	}
 	folder := strings.TrimSuffix(rel, "/")
 	isRoot := rel == "" // which IsLocal refuses
 	// A path that a stranger requests must not lead out of the root.
 	if !isRoot && !filepath.IsLocal(filepath.FromSlash(folder)) {
-		return false
+		return "", nil
 	}
 	var names []string
 	if folder == rel && !isRoot {
@@ -99,10 +123,37 @@ func Serves(o Options, path string) bool {
 	for _, index := range o.indexNames() {
 		names = append(names, strings.TrimPrefix(folder+"/"+index, "/"))
 	}
-	return slices.ContainsFunc(names, func(name string) bool {
+	for _, name := range names {
 		info, err := o.stat(name)
-		return err == nil && info.Mode().IsRegular()
-	})
+		if err == nil && info.Mode().IsRegular() {
+			return name, info
+		}
+	}
+	return "", nil
+}
+
+// begins reports whether a regular file below Root begins with a text.
+func (o *Options) begins(rel string, text []byte) bool {
+	fsys := o.FS
+	name := join(path.Clean(o.Root), rel)
+	if fsys == nil {
+		fsys = os.DirFS(o.Root)
+		name = rel
+	}
+	file, err := fsys.Open(name)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	content := make([]byte, len(text))
+	_, err = io.ReadFull(file, content)
+	return err == nil && bytes.Equal(content, text)
+}
+
+// IsFolder reports whether the root exists, and is a folder.
+func IsFolder(o Options) bool {
+	info, err := o.stat("")
+	return err == nil && info.IsDir()
 }
 
 // stat describes the file with a path below Root.
@@ -156,9 +207,34 @@ const (
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
 	s, err := newScan(ctx, o)
+	if err == nil && o.Front != "" {
+		yield, err = o.yieldFront(yield)
+	}
 	if err == nil {
 		err = s.run(max(o.Workers-1, 0), yield)
 	}
 	s.watch.end(ctx, err)
 	return s.stats(), err
+}
+
+// yieldFront yields the front page as the file that Front names, and returns a yield of the other pages.
+func (o *Options) yieldFront(yield func(page.Page) error) (others func(page.Page) error, err error) {
+	front := page.Page{Path: o.At + "/"}
+	name, info := o.shownAt(front.Path)
+	if name == "" {
+		return yield, nil
+	}
+	t := info.ModTime()
+	front.FileTime = int64(believed(t.Unix(), o.Now.Unix()))
+	front.Version = versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, info.Size(), 0)
+	shown := o.At + "/" + page.Escape(name)
+	named := o.At + "/" + page.Escape(o.Front)
+	others = func(p page.Page) error {
+		isShown := p.Path == named || p.Path == shown || p.Path+".html" == shown
+		if isShown || p.Path == front.Path {
+			return nil
+		}
+		return yield(p)
+	}
+	return others, yield(front)
 }
