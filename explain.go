@@ -466,6 +466,9 @@ func (s *site) addUnnamed(x *explanation, path string) {
 	x.because(reasonUnnamed, "At the last refresh, no source named it, and no listed page linked to it.",
 		"Name it in 'urls', with 'files' or 'links' written beside it, or name its kind of file in 'include' of 'files'. "+
 			"With 'links', a link to it is enough, from a page within 'depth'.")
+	if s.discovery() == nil {
+		x.Meaning = "At the last refresh, no source named it. Links to it do not count without the source 'links'."
+	}
 	if s.isByLinks() {
 		x.Meaning += " No source is written, and an upstream returns the front page, so pages are found as by 'links'."
 		x.Remedy = "Link to it, or write the sources: 'files' and 'links', or 'links' and 'urls'."

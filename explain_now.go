@@ -121,7 +121,8 @@ func (c *chain) get(ctx context.Context, path string) liveResponse {
 		return r
 	}
 	if res.Unhandled {
-		r.Error = "no route handles the request: a visitor gets an empty response"
+		r.Error = "no route handles the request: a visitor gets an empty response, unless a matcher keeps out only " +
+			"the address 192.0.2.1 of this module"
 		return r
 	}
 	r.Status = res.Status

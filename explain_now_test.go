@@ -45,7 +45,7 @@ func TestChain(t *testing.T) {
 	for path, want := range map[string]string{
 		"/page":                      "/page 200 true   ",
 		"/silent":                    "/silent 0 false   no response",
-		"/unhandled":                 "/unhandled 0 false   no route handles the request: a visitor gets an empty response",
+		"/unhandled":                 "/unhandled 0 false   no route handles the request: a visitor gets an empty response, unless a matcher keeps out only the address 192.0.2.1 of this module",
 		"/redirect-page":             "/redirect-page 302 false redirect http://a.example/page |/page 200 true   ",
 		"/redirect-":                 "/redirect- 302 false   ", // without a Location
 		"/redirect-secret":           "/redirect-secret 302 false redirect http://a.example/secret |/secret 0 false   not fetched: it is secret",
