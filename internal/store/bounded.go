@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -68,7 +69,7 @@ func Call[T any](
 	var failed error
 	isDone := wait.OrLeave(ctx, 0, func() {
 		defer end()
-		value, failed = call(ctx)
+		value, failed = safely(ctx, call)
 	})
 	if !isDone {
 		return result, context.Cause(ctx) // value is still the call's
@@ -79,6 +80,16 @@ func Call[T any](
 		return result, context.Cause(ctx)
 	}
 	return value, failed
+}
+
+// safely calls a storage. That may be any module, whose panic must not end the process.
+func safely[T any](ctx context.Context, call func(context.Context) (T, error)) (value T, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the storage panicked: %v", v)
+		}
+	}()
+	return call(ctx)
 }
 
 // begin waits for the turn and a slot. end gives them back; false: ctx ended before.

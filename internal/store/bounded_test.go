@@ -183,3 +183,13 @@ func TestSelfBounded(t *testing.T) {
 		t.Error("it is bounded twice")
 	}
 }
+
+// TestStoragePanics: a storage that panics fails its call, and gives its slot back.
+func TestStoragePanics(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		_, err := Call(t.Context(), NewCalls(disks), "", func(context.Context) (int, error) { panic("broken") })
+		if err == nil || err.Error() != "the storage panicked: broken" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
