@@ -94,13 +94,24 @@ func (b *burst) textChange(since int64, difference uint64, now int64) textChange
 	return ofEdit
 }
 
-// count counts the differences of the texts that have changed.
-func (b *burst) count(changes []fileChange) {
+// count counts the differences of the texts that have changed, given those that are known to be a template's.
+func (b *burst) count(changes []fileChange, templates []uint64) {
+	inBurst, _ := sharedBy(changes)
+	b.shared = append(inBurst, templates...)
+	for _, c := range changes {
+		if c.difference != 0 && !slices.Contains(b.shared, c.difference) {
+			b.others++
+		}
+	}
+}
+
+// sharedBy is shared, of changes.
+func sharedBy(changes []fileChange) (templates []uint64, others int) {
 	differences := make(map[uint64]int)
 	for _, c := range changes {
 		differences[c.difference]++
 	}
-	b.shared, b.others = shared(differences)
+	return shared(differences)
 }
 
 // shared returns the differences that are a template's, and how many pages have another one.
@@ -132,6 +143,10 @@ type bursts struct {
 	found        []foundFile // pages that were never dated
 	waiting      times       // activity of pages that have a date to be decided
 	changes      []fileChange
+
+	// shared are the differences that pages have in common that have changed in the last day: a deployment may be so slow
+	// that each of its files is a burst of its own.
+	shared []uint64
 
 	all []burst // those with a page that waits, in order
 	due int64   // when the next date can be decided; 0: none waits
@@ -224,6 +239,7 @@ func (b *bursts) find() {
 	slices.Sort(b.activity)
 	slices.Sort(b.waiting)
 	slices.SortFunc(b.changes, func(x, y fileChange) int { return cmp.Compare(x.at, y.at) })
+	b.shared, _ = sharedBy(b.changes)
 	for chain := range b.activity.chains(b.gap) {
 		from := int64(chain[0])
 		to := int64(chain[len(chain)-1])
@@ -236,7 +252,7 @@ func (b *bursts) find() {
 			continue
 		}
 		next := burst{from: from, to: to, gap: b.gap, files: len(chain), pages: b.pages, known: b.known}
-		next.count(b.changesWithin(from, to))
+		next.count(b.changesWithin(from, to), b.shared)
 		b.all = append(b.all, next)
 		for _, at := range waiting { // or a page waits for longer already, and is decided with the next change
 			b.plan(next.decidesAt(int64(at)))

@@ -253,6 +253,30 @@ func TestSlowDeployment(t *testing.T) {
 	}
 }
 
+// TestSlowTemplate: a template comes with one file after another, each in a burst of its own. The first few are dated until
+// it shows that it is the template's, and then have the date again that they had. Corrections keep their date.
+func TestSlowTemplate(t *testing.T) {
+	const n, corrections = 40, 3
+	for _, pace := range []int64{125, 10 * 60} {
+		f := newFolder(t, n)
+		was := f.served()
+		f.pass(n*pace+900, func(second int64) {
+			i := second / pace
+			if second%pace != 0 || i >= n {
+				return
+			}
+			difference := uint64(1 << 40)
+			if i < corrections {
+				difference += uint64(i + 1)
+			}
+			f.write(int(i), difference)
+		})
+		if corrected, others := f.datesOf(corrections, was); corrected != corrections || others > 0 {
+			t.Errorf("a file each %d s: %d corrections are dated, and %d others", pace, corrected, others)
+		}
+	}
+}
+
 // TestEdits: a few edits have the times of their files, half a minute after the last one, and keep them.
 func TestEdits(t *testing.T) {
 	f := newFolder(t, 40)

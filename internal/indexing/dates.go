@@ -363,6 +363,9 @@ func (d *dates) ofText(rec *store.Record) (date, int64) {
 	isDecided := batch == 0 || batch == dated
 	isOpen := batch == d.rules.OpenBatch           // whether it is a deployment shows only over all of it
 	isPage := rec.Status == 200 && rec.Absent == 0 // else the others tell nothing of it
+	if batch == dated && d.isTakenBack(rec) {
+		return date{int64(rec.Was), rec.WasDay}, dated
+	}
 	if isDecided || isOpen || !isPage {
 		return before, dated
 	}
@@ -415,6 +418,17 @@ func (d *dates) textChangeOf(rec *store.Record) textChange {
 		return ofTemplate
 	}
 	return ofEdit
+}
+
+// isTakenBack reports whether the date of a page was decided by a change of the last day that turns out to be the
+// template's, as other pages have come with the same difference since.
+func (d *dates) isTakenBack(rec *store.Record) bool {
+	templates := d.round.shared
+	if rec.IsFile() {
+		templates = d.bursts.shared
+	}
+	isRecent := rec.Changed > d.rules.Now.Unix()-remembered
+	return isRecent && slices.Contains(templates, differenceOf(rec))
 }
 
 // isOfTemplate reports whether the last change of a page's text may be the template's.

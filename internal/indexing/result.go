@@ -174,7 +174,8 @@ func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	if was.LastMod == 0 {
 		return !is.Day && is.LastMod > datedTextSeenAt(rec) // since it was looked at last
 	}
-	if was.LastMod == is.LastMod {
+	isTakenBack := was.Dated == is.Dated && was.Text != is.Text
+	if was.LastMod == is.LastMod || isTakenBack {
 		return false
 	}
 	// The text, which is the same, says more than the time of its file.

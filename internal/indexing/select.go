@@ -208,6 +208,10 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 				selected := s.selected(rec, st)
 				s.result.add(rec, st, selected, s.dates.isOfTemplate(rec))
 				changed = changed || selected != rec.Selected
+				if selected.Dated != rec.Selected.Dated {
+					rec.Was = unix32(rec.Selected.Text)
+					rec.WasDay = rec.Selected.TextDay
+				}
 				rec.Selected = selected
 				if st&isListed != 0 && !yield(s.page(rec), nil) {
 					return

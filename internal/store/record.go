@@ -14,7 +14,7 @@ import (
 
 // Record is what is known of one page. Times are Unix seconds; 0 means never, or not known. A record is written
 // by the crawl, save for the fields under Selected. Numbers of fields are on disk: new fields get new ones. The next
-// number is 50. A record has at most 504 bytes, as Go makes room for it by 512: a flag belongs beside another one.
+// number is 52. A record has at most 504 bytes, as Go makes room for it by 512: a flag belongs beside another one.
 type Record struct {
 	// Path is the page's path with its query, as in [page.Page].
 	Path  string `cbor:"1,keyasint,omitempty"`
@@ -75,6 +75,9 @@ type Record struct {
 	// Selected is the page's part of the last published selection. Only the select stage writes it.
 	Selected Selected `cbor:"27,keyasint,omitzero"`
 
+	// WasDay goes with Was.
+	WasDay bool `cbor:"51,keyasint,omitempty"`
+
 	// NoIndexTag says that the flag NoIndex comes from an X-Robots-Tag header.
 	NoIndexTag bool `cbor:"28,keyasint,omitempty"`
 
@@ -99,8 +102,14 @@ type Record struct {
 	Followed int64 `cbor:"35,keyasint,omitempty"`
 
 	// Hub is the page's score as a hub at Fetched, in thousandths: how many pages that are listed were first found by
-	// its links, with a decay over 7 days. Links are those of the last fetch, of hubs and the front page.
-	Hub   uint32   `cbor:"36,keyasint,omitempty"`
+	// its links, with a decay over 7 days.
+	Hub uint32 `cbor:"36,keyasint,omitempty"`
+
+	// Was is Selected.Text before Selected.Dated, to which it returns if the change turns out to be the template's. It
+	// takes no more room beside Hub.
+	Was uint32 `cbor:"50,keyasint,omitempty"`
+
+	// Links are those of the last fetch, of hubs and the front page.
 	Links []string `cbor:"37,keyasint,omitempty"`
 
 	// Muted is until when signals of the cause FalseBy do not make the page due: the last False of them were false.

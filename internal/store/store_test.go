@@ -116,7 +116,7 @@ func full(path string) Record {
 		Links: []string{"/l"}, Muted: 16, False: 17, FalseBy: ByList, FoundBy: ByHub, Settled: 18, Steadiness: Noisy,
 		Blocks: 1<<64 - 2, Difference: 19, Description: "d", Markdown: "/m",
 		Article: &Article{Published: 20, PublishedDay: true, Headline: "h", Lang: "l"},
-		Linkers: 21,
+		Linkers: 21, Was: 22, WasDay: true,
 	}
 }
 
