@@ -1,0 +1,253 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// event is something that happens to the site, or to Caddy.
+type event struct {
+	after time.Duration
+	kind  *kind
+	seed  uint64 // of what it chooses, so that an event does the same if others are left out
+}
+
+// kind is a kind of events.
+type kind struct {
+	name   string
+	weight int
+	do     func(m *model, r *rand.Rand)
+}
+
+var kinds = []*kind{
+	{"publish", 6, (*model).publish},
+	{"correct", 6, (*model).correct},
+	{"retitle", 2, (*model).retitle},
+	{"remove", 3, (*model).remove},
+	{"restore", 2, (*model).restore},
+	{"deny", 3, (*model).deny},
+	{"deploy", 2, (*model).deploy},
+	{"fetch all", 1, (*model).fetchAll},
+	{"reload", 2, (*model).reloadEqual},
+	{"reload with other settings", 2, (*model).reloadOther},
+	{"reload that fails", 1, (*model).reloadFailing},
+	{"restart", 1, (*model).restartSoon},
+	{"kill", 1, (*model).kill},
+	{"disk", 2, (*model).diskFails},
+	{"upstream", 3, (*model).upstreamFails},
+	{"storage", 1, (*model).storageFails},
+}
+
+func (e *event) do(m *model) { e.kind.do(m, rand.New(rand.NewPCG(e.seed, 2))) }
+
+// draw returns the events of a seed.
+func draw(seed uint64) []event {
+	r := rand.New(rand.NewPCG(seed, 0))
+	total := 0
+	for _, k := range kinds {
+		total += k.weight
+	}
+	events := make([]event, 5+r.IntN(20))
+	for i := range events {
+		n := r.IntN(total)
+		k := 0
+		for ; n >= kinds[k].weight; k++ {
+			n -= kinds[k].weight
+		}
+		events[i] = event{after: longTail(r, time.Second, 3*time.Hour), kind: kinds[k], seed: r.Uint64()}
+	}
+	return events
+}
+
+// longTail returns a time that is as often short as long.
+func longTail(r *rand.Rand, least, most time.Duration) time.Duration {
+	ratio := float64(most) / float64(least)
+	return time.Duration(float64(least) * math.Pow(ratio, r.Float64())).Round(time.Second)
+}
+
+// pick returns one of several; false: there are none.
+func pick[T any](r *rand.Rand, all []T) (one T, ok bool) {
+	if len(all) == 0 {
+		return one, false
+	}
+	return all[r.IntN(len(all))], true
+}
+
+// saved notes that a page has become another, and writes its file.
+func (m *model) saved(p *page) {
+	if err := m.site.write(p); err != nil {
+		m.oracle.fail(0, "writing %s: %v", p.path, err)
+	}
+	m.oracle.turned(p)
+}
+
+func (m *model) publish(r *rand.Rand) {
+	for range 1 + r.IntN(3) {
+		m.names++
+		m.saved(m.site.add(r, fmt.Sprintf("page-%d", m.names)))
+	}
+}
+
+func isIndexable(p *page) bool { return p.condition == indexable }
+
+func (m *model) correct(r *rand.Rand) {
+	p, ok := pick(r, m.site.some(isIndexable))
+	if !ok {
+		return
+	}
+	m.site.mu.Lock()
+	p.text[r.IntN(len(p.text))] = words(r, 15)
+	m.site.mu.Unlock()
+	m.saved(p)
+	m.oracle.changed(p)
+}
+
+func (m *model) retitle(r *rand.Rand) {
+	p, ok := pick(r, m.site.some(isIndexable))
+	if !ok {
+		return
+	}
+	m.site.mu.Lock()
+	p.title = words(r, 3)
+	m.site.mu.Unlock()
+	m.saved(p)
+	m.oracle.changed(p)
+}
+
+func (m *model) become(p *page, c condition) {
+	m.site.mu.Lock()
+	p.condition = c
+	m.site.mu.Unlock()
+	m.saved(p)
+}
+
+func (m *model) remove(r *rand.Rand) {
+	if p, ok := pick(r, m.site.some(isIndexable)); ok {
+		m.become(p, missing)
+	}
+}
+
+func (m *model) restore(r *rand.Rand) {
+	p, ok := pick(r, m.site.some(func(p *page) bool { return !isIndexable(p) }))
+	if ok {
+		m.become(p, indexable)
+		m.oracle.changed(p)
+	}
+}
+
+// deny has a page that is there not be indexable.
+func (m *model) deny(r *rand.Rand) {
+	p, ok := pick(r, m.site.some(isIndexable))
+	if !ok {
+		return
+	}
+	c := hidden
+	if !p.isFile {
+		c, _ = pick(r, []condition{hidden, moved, refused})
+	}
+	m.become(p, c)
+}
+
+// deploy renders all pages anew, at a pace: often with another template, and with some corrections.
+func (m *model) deploy(r *rand.Rand) {
+	if m.deployments > 0 {
+		return
+	}
+	pages := m.site.all()
+	pace := longTail(r, time.Second, 30*time.Minute)
+	adds := r.IntN(3)
+	m.deployments++
+	m.note("%d pages each %s, another template: %v", len(pages), pace, adds > 0)
+	for i, p := range pages {
+		corrects := r.IntN(10) == 0
+		m.in(time.Duration(i)*pace, func() {
+			m.site.mu.Lock()
+			p.template += adds
+			isThere := p.condition == indexable
+			if corrects && isThere {
+				p.text[0] = words(r, 15)
+			}
+			m.site.mu.Unlock()
+			if p.condition != missing {
+				m.saved(p)
+			}
+			if adds > 0 {
+				m.oracle.mayBeTold(p.path) // until it shows that it is the template's, which takes five pages
+			}
+			if corrects && isThere {
+				m.oracle.changed(p)
+			}
+		})
+	}
+	m.in(time.Duration(len(pages))*pace, func() {
+		m.note("deployed")
+		m.deployments--
+		m.deployed = time.Now()
+	})
+}
+
+func (m *model) fetchAll(*rand.Rand) {
+	if m.faults.over() == 0 {
+		return // an operator is believed, also if all pages fail
+	}
+	var s status
+	if err := admin("POST", "/sitemap/refresh?fetch=all", &s); err != nil {
+		m.oracle.fail(5, "refreshing: %v", err)
+	}
+}
+
+func (m *model) reloadEqual(*rand.Rand) { m.reload(m.settings) }
+
+func (m *model) reloadOther(r *rand.Rand) {
+	s := m.settings
+	// In a shared storage, settings that have been in use before go on from the records of that time: what has changed since
+	// is announced once more.
+	if r.IntN(2) == 0 && !m.isShared {
+		s.html = !s.html
+	} else {
+		s.refresh = longTail(r, 10*time.Second, time.Hour)
+	}
+	m.reload(s)
+}
+
+func (m *model) reloadFailing(*rand.Rand) {
+	s := m.settings
+	s.fails = true
+	m.reload(s)
+}
+
+func (m *model) restartSoon(r *rand.Rand) { m.restart(longTail(r, time.Second, time.Hour)) }
+
+func (m *model) diskFails(r *rand.Rand) {
+	m.trouble(r, ofDisk, gone, half, broken, hanging, panicking)
+}
+
+func (m *model) upstreamFails(r *rand.Rand) {
+	m.trouble(r, ofUpstream, broken, hanging, panicking, slow, tooMany, unavailable)
+}
+
+func (m *model) storageFails(r *rand.Rand) { m.trouble(r, ofStorage, broken, hanging, panicking) }
+
+// trouble has a place be faulty for a while.
+func (m *model) trouble(r *rand.Rand, p place, all ...fault) {
+	f, _ := pick(r, all)
+	if is, _ := m.faults.of(p); is != none {
+		return // one at a time
+	}
+	m.note("%s: %s", p, f)
+	m.faults.set(p, f)
+	m.in(longTail(r, 10*time.Second, 3*time.Hour), func() {
+		m.note("%s: fine again", p)
+		m.faults.set(p, none)
+	})
+	if f == gone || f == half {
+		// They are removed, and come back.
+		all := slices.Collect(maps.Keys(m.site.pages))
+		m.oracle.mayBeTold(all...)
+		m.oracle.mayBeTold(all...)
+	}
+}

@@ -1,0 +1,316 @@
+package model
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// history is what has truly become of a page.
+type history struct {
+	changes []time.Time // of its text, its publication first
+	isGood  bool        // it returns 200 and is indexable
+	since   time.Time   // since when
+
+	news  []time.Time // of it that were not announced yet, as far as is known
+	told  time.Time   // when something of it was announced last
+	shown time.Time   // when it was first listed
+}
+
+// oracle compares what is served with the truth, and keeps the first difference.
+type oracle struct {
+	*model
+	histories map[string]*history
+	listed    map[string]string // at the last sample: lastmod by path
+	body      string            // of the sitemap
+	crawled   time.Time         // when all pages were listed first
+
+	mu       sync.Mutex // never held while anything waits
+	requests []request
+	problem  string
+}
+
+// request is one that reached the application.
+type request struct {
+	path string
+	at   time.Time
+}
+
+// What the docs promise, with a margin.
+const (
+	margin       = 2 * time.Minute
+	lossPatience = 10 * time.Minute // until a loss is believed
+	failPatience = time.Hour        // for which a page that fails stays listed
+	longest      = 24 * time.Hour   // until a page of an application is fetched again
+	spread       = 2 * time.Hour    // by which that may be later
+	foundWithin  = 30 * time.Hour   // after a change, by which its day may be that of the fetch that found it
+)
+
+// fail notes a difference from a property, unless there was one before.
+func (o *oracle) fail(property int, format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.problem == "" {
+		o.problem = fmt.Sprintf("(%d) at %s: ", property, stamp(time.Now())) + fmt.Sprintf(format, args...)
+	}
+}
+
+func (o *oracle) hasFailed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.problem != ""
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("Jan 2 15:04:05") }
+
+// changed notes that the text of a page has changed.
+func (o *oracle) changed(p *page) {
+	o.note("%s has another text", p.path)
+	h := o.histories[p.path]
+	h.changes = append(h.changes, time.Now())
+	h.news = append(h.news, time.Now())
+}
+
+// turned notes whether a page is good from now on.
+func (o *oracle) turned(p *page) {
+	h := o.histories[p.path]
+	isGood := p.condition == indexable
+	if h == nil {
+		h = new(history)
+		o.histories[p.path] = h
+		h.changes = []time.Time{time.Now()}
+	} else if h.isGood == isGood {
+		return
+	}
+	o.note("%s is indexable: %v", p.path, isGood)
+	h.isGood = isGood
+	h.since = time.Now()
+	h.news = append(h.news, time.Now())
+}
+
+// requested notes a request that reached the application.
+func (o *oracle) requested(path string, at time.Time) {
+	if strings.HasPrefix(path, "/private/") {
+		o.fail(7, "%s is disallowed, and was requested", path)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.requests = append(o.requests, request{path, at})
+}
+
+// sitemap is a document.
+type sitemap struct {
+	URLs []struct {
+		Loc     string `xml:"loc"`
+		LastMod string `xml:"lastmod"`
+	} `xml:"url"`
+}
+
+// read requests the sitemap.
+func read() (body string, listed map[string]string, err error) {
+	w, err := get("/sitemap.xml")
+	if err != nil {
+		return "", nil, err
+	}
+	if w.Code != http.StatusOK {
+		return "", nil, fmt.Errorf("the sitemap has status %d", w.Code)
+	}
+	var doc sitemap
+	if err := xml.Unmarshal(w.Body.Bytes(), &doc); err != nil {
+		return "", nil, err
+	}
+	listed = make(map[string]string)
+	for _, u := range doc.URLs {
+		listed[strings.TrimPrefix(u.Loc, origin)] = u.LastMod
+	}
+	return w.Body.String(), listed, nil
+}
+
+// sample compares what is served now with the truth.
+func (o *oracle) sample() {
+	body, listed, err := read()
+	if err != nil {
+		if o.listed != nil && !o.faults.excuse() {
+			o.fail(2, "nothing is served any more: %v", err)
+		}
+		// What comes next is like a first crawl, of which nothing is announced.
+		o.listed = nil
+		o.crawled = time.Time{}
+		return
+	}
+	for path, date := range listed {
+		o.judgeListed(path)
+		o.judgeDate(path, date)
+		if before, wasListed := o.listed[path]; !wasListed || before != date {
+			o.note("%s is listed with the date %q", path, date)
+		}
+	}
+	for path := range o.listed {
+		if _, isListed := listed[path]; !isListed {
+			o.judgeVanished(path)
+		}
+	}
+	o.body = body
+	o.listed = listed
+	isFirst := o.crawled.IsZero()
+	if isFirst && len(listed) >= o.good() {
+		o.crawled = time.Now()
+	}
+	o.judgeRequests()
+	o.judgeAnnounced()
+}
+
+// served is what is listed now, and the document; nil: nothing is served.
+func (o *oracle) served() *served {
+	body, listed, err := read()
+	if err != nil {
+		return nil
+	}
+	return &served{body, listed}
+}
+
+// served is what is served at a moment.
+type served struct {
+	body   string
+	listed map[string]string
+}
+
+// judgeSuccessor is property 8, and 4, of a configuration or a process that follows another one.
+func (o *oracle) judgeSuccessor(before *served, isEqual bool) {
+	if before == nil {
+		return
+	}
+	after := o.served()
+	if after == nil {
+		o.fail(8, "nothing is served any more after a reload or restart")
+		return
+	}
+	for path := range before.listed {
+		if _, isListed := after.listed[path]; !isListed && o.histories[path].isGood {
+			o.fail(8, "%s is not listed any more after a reload or restart", path)
+		}
+	}
+	if isEqual && before.body != after.body && len(before.listed) == len(after.listed) {
+		o.fail(4, "the bytes changed with a reload or restart:\n%s\n%s", before.body, after.body)
+	}
+}
+
+// killed lets what a new process serves be older than what was served before.
+func (o *oracle) killed() {
+	o.listed = nil
+	for _, h := range o.histories {
+		if time.Since(h.told) < 2*margin {
+			h.news = append(h.news, h.told) // it may be announced once more
+		}
+	}
+}
+
+// good is how many pages are good.
+func (o *oracle) good() (n int) {
+	for _, h := range o.histories {
+		if h.isGood {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeListed is property 1, of a page that is listed.
+func (o *oracle) judgeListed(path string) {
+	h := o.histories[path]
+	if h == nil {
+		o.fail(1, "%s is listed, which never existed", path)
+		return
+	}
+	isLate := min(time.Since(h.since), o.faults.over(), o.up()) > o.noticedWithin(path)
+	if !h.isGood && isLate {
+		o.fail(1, "%s is listed, which is not indexable since %s", path, stamp(h.since))
+	}
+}
+
+// noticedWithin is how long it takes at most until it shows that a page is not good any more.
+func (o *oracle) noticedWithin(path string) time.Duration {
+	soon := 2*o.interval() + lossPatience + margin
+	if o.site.pages[path].isFile {
+		return soon
+	}
+	return soon + longest + spread
+}
+
+// judgeVanished is property 2, of a page that is not listed any more.
+func (o *oracle) judgeVanished(path string) {
+	h := o.histories[path]
+	wasBad := !h.isGood || time.Since(h.since) < o.noticedWithin(path)
+	if wasBad || o.faults.excuse() {
+		return
+	}
+	o.fail(2, "%s is not listed any more, and is indexable since %s", path, stamp(h.since))
+}
+
+// judgeDate is property 3, of a page that is listed with a date, or without.
+func (o *oracle) judgeDate(path, date string) {
+	h := o.histories[path]
+	if h == nil {
+		return
+	}
+	isFile := o.site.pages[path].isFile
+	isOver := o.deployments == 0 && time.Since(o.deployed) > 2*o.interval()+lossPatience
+	if date != "" && isOver && !h.explains(date, isFile) {
+		o.fail(3, "%s has the date %s, and changed at %v", path, date, stamps(h.changes))
+	}
+	last := h.changes[len(h.changes)-1]
+	isKnown := len(h.changes) > 1 && h.isGood && h.since.Before(last.Add(-longest-spread))
+	isLate := min(time.Since(last), time.Since(o.deployed), o.faults.over(), o.up()) > longest+spread
+	isDated := date >= last.UTC().Format(time.DateOnly)
+	if isKnown && isLate && !isDated && (isFile || date != "") {
+		o.fail(3, "%s has the date %q, and was corrected at %s", path, date, stamp(last))
+	}
+}
+
+func stamps(all []time.Time) (texts []string) {
+	for _, t := range all[max(len(all)-5, 0):] {
+		texts = append(texts, stamp(t))
+	}
+	return texts
+}
+
+// explains reports whether a date is that of a change, to the precision that it has.
+func (h *history) explains(date string, isFile bool) bool {
+	found := foundWithin
+	if isFile {
+		found = spread
+	}
+	return slices.ContainsFunc(h.changes, func(at time.Time) bool {
+		if len(date) > len(time.DateOnly) {
+			exact, err := time.Parse(time.RFC3339, date)
+			return err == nil && exact.Equal(at.Truncate(time.Second))
+		}
+		from := at.UTC().Format(time.DateOnly)
+		to := at.Add(found).UTC().Format(time.DateOnly)
+		return from <= date && date <= to
+	})
+}
+
+// perMinute is how many requests a minute an application gets, besides those of each refresh.
+const perMinute = 120
+
+// judgeRequests is property 7, of the requests since the last sample but one.
+func (o *oracle) judgeRequests() {
+	o.mu.Lock()
+	requests := o.requests
+	o.requests = slices.DeleteFunc(requests, func(r request) bool { return time.Since(r.at) > 2*time.Minute })
+	o.mu.Unlock()
+	count := 0
+	for _, r := range o.requests {
+		if isProbe := r.path == "/" || strings.Contains(r.path, "robots.txt") || strings.Contains(r.path, "sitemap"); !isProbe && time.Since(r.at) <= time.Minute {
+			count++
+		}
+	}
+	if count > perMinute+2 {
+		o.fail(7, "%d requests in a minute", count)
+	}
+}
