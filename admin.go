@@ -312,6 +312,10 @@ func (s *site) status() siteStatus {
 		st.Sitemap = main.sitemapURL()
 		return st
 	}
+	if probed := s.probed.Load(); probed != nil && probed.movedTo != "" {
+		st.ServedBy = probed.movedTo
+		return st
+	}
 	served := s.published()
 	st.NextRefresh = toSecond(s.schedule.Due())
 	st.LastRefresh = served.report

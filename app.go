@@ -233,6 +233,7 @@ func (a *App) locateHandlers() {
 		httpPort = cmp.Or(app.HTTPPort, httpPort)
 		httpsPort = cmp.Or(app.HTTPSPort, httpsPort)
 	}
+	isInErrors := make(map[*Handler]bool)
 	for _, h := range a.handlers {
 		if a.fetchers[h.server] == nil {
 			port, _ := mainListener(h.server, httpPort)
@@ -244,8 +245,16 @@ func (a *App) locateHandlers() {
 			for handler, mounts := range walk(h.server) {
 				handler.mounts = mounts
 			}
+			if h.server.Errors != nil {
+				for handler := range walkRoutes(h.server, h.server.Errors.Routes) {
+					isInErrors[handler] = true
+				}
+			}
 		}
 		h.setListener(listenerOf(h.server, httpPort, httpsPort))
+		if warning := h.mounts.misplaced(isInErrors[h]); warning != "" {
+			h.logger.Warn(warning)
+		}
 	}
 }
 

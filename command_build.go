@@ -242,7 +242,7 @@ func (b *build) sites(ctx context.Context) ([]*site, error) {
 	if err := probes.Wait(); err != nil {
 		return nil, err
 	}
-	mains := slices.DeleteFunc(named, func(s *site) bool { return s.main.Load() != nil })
+	mains := slices.DeleteFunc(named, func(s *site) bool { return s.main.Load() != nil || s.probed.Load().movedTo != "" })
 	slices.SortFunc(mains, func(x, y *site) int { return strings.Compare(x.url(), y.url()) })
 	return mains, nil
 }

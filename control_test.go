@@ -385,7 +385,7 @@ func TestUnreadFromTheStart(t *testing.T) {
 }
 
 // broken is a server whose routes panic.
-var broken = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
+var broken = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic("broken") })
 
 // TestSupersededSteps: a configuration that was superseded meanwhile publishes nothing, and does no work for it.
 func TestSupersededSteps(t *testing.T) {

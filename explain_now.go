@@ -125,6 +125,10 @@ func (c *chain) get(ctx context.Context, path string) liveResponse {
 			"the address 192.0.2.1 of this module"
 		return r
 	}
+	if res.Aborted {
+		r.Error = "a rule aborts the connection: an anonymous visitor gets no response"
+		return r
+	}
 	r.Status = res.Status
 	r.ContentType = terminal.Clip(res.Header.Get("Content-Type"))
 	pg := htmlmeta.Page{Base: c.origin, Path: path, Header: res.Header}

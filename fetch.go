@@ -149,12 +149,19 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 	// The abort handler and broken upstreams panic; net/http would recover that.
 	defer func() {
 		broken := brokenBy(ctx, recover())
+		// What the directive abort does to a request is what a 403 does: a rule refuses the visitor.
+		isRefused := broken == errAborted && w.Status == 0 && ctx.Err() == nil
+		if isRefused {
+			err = caddyhttp.Error(http.StatusForbidden, broken)
+			broken = nil
+		}
 		// A recorder that has had enough stops the handler, which is no failure.
 		if broken != nil && !w.Ended {
 			err = broken
 			return
 		}
 		res = recorded(w, r, err)
+		res.Aborted = isRefused
 		err = nil
 	}()
 	return nil, f.routes.ServeHTTP(w, r)

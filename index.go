@@ -388,6 +388,7 @@ type storedProbe struct {
 	Blocked       string `json:"blocked,omitempty"`
 	Status        int    `json:"status,omitempty"`
 	Remedy        string `json:"remedy,omitempty"`
+	MovedTo       string `json:"moved_to,omitempty"`
 	CanonicalHost string `json:"canonical_host,omitempty"`
 	ByLinks       bool   `json:"by_links,omitempty"`
 	Stylesheet    bool   `json:"stylesheet,omitempty"` // the site has its own
@@ -403,6 +404,7 @@ func storeProbe(p *probeResult) storedProbe {
 		Blocked:       p.blocked,
 		Status:        p.status,
 		Remedy:        p.remedy,
+		MovedTo:       p.movedTo,
 		CanonicalHost: p.canonicalHost,
 		ByLinks:       p.byLinks,
 		Stylesheet:    p.stylesheet.exists,
@@ -419,6 +421,7 @@ func (s storedProbe) probe() *probeResult {
 		blocked:       s.Blocked,
 		status:        s.Status,
 		remedy:        s.Remedy,
+		movedTo:       s.MovedTo,
 		canonicalHost: s.CanonicalHost,
 		byLinks:       s.ByLinks,
 		stylesheet:    ownFile{exists: s.Stylesheet},

@@ -38,6 +38,7 @@ type probeResult struct {
 	blocked       string // why the site lists nothing; "": it lists its pages
 	status        int    // of the response that decides so
 	remedy        string // what to do about a site that lists nothing
+	movedTo       string // origin to which all requests are redirected, whose pages the site's are; "": none
 	canonicalHost string // of the front page's canonical; "": none
 	proxied       bool   // an upstream returns the front page
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
@@ -80,15 +81,18 @@ const (
 	reasonRefused   = "the site refuses anonymous visitors, so nothing is listed"
 	reasonAbsent    = "the front page of this host, which only visitors named, returns an error, so nothing is listed"
 	reasonShadowed  = "another sitemap handler before this one has the same path, so nothing is listed here"
+	reasonMoved     = "all requests of this host are redirected to another one, of which it is an alias"
 	reasonUnreached = "requests for the sitemap do not reach its handler: another one returns status %d"
 )
 
 // reasonRemedies are what to do about a site that lists nothing, by the reason.
 var reasonRemedies = map[string]string{
-	reasonRefused:   "None if the site is private; otherwise remove the login, or the rule on addresses or User-Agents.",
-	reasonAbsent:    "Name the host in the configuration if its pages should be listed.",
-	reasonShadowed:  "Give one of the two another 'path'.",
-	reasonUnreached: "Usual causes: a matcher on the directive, a handler before it (respond, redir, try_files with =404), or a handle block without it.",
+	reasonRefused: "None if the site is private; otherwise let the address 192.0.2.1, or the User-Agent 'caddy-sitemap', " +
+		"pass the rule that refuses it or aborts the connection, or remove the login.",
+	reasonAbsent:   "Name the host in the configuration if its pages should be listed.",
+	reasonShadowed: "Write the options of both into one block, or give one of the two another 'path'.",
+	reasonUnreached: "Usual causes: a matcher on the directive, a handler before it (respond, redir, try_files with =404), " +
+		"or a handle block without it.",
 }
 
 // probe is carried by a request of the module's own, and filled in by the handler that it reaches.
@@ -96,8 +100,9 @@ type probe struct {
 	handler *Handler // that is meant
 	prefix  string   // of the site
 
-	seen   *Handler // that a request for the sitemap has reached; nil: none
-	robots bool     // a request for robots.txt has reached handler
+	seen   *Handler // that a request for the sitemap has reached first; nil: none
+	to     string   // URL to which one that has reached none is redirected; "": none
+	robots bool     // a request for robots.txt has reached a handler that names its sitemap
 	files  siteFiles
 
 	skipsFiles bool // the site's files are known, and are not asked for
@@ -186,6 +191,17 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
 		llms = f.lookForLLMs(ctx, before.llms)
 	}
+	other := p.to
+	if robots.foreign {
+		other = cmp.Or(other, robots.from)
+	}
+	movedTo, isLogin := f.elsewhere(front, other)
+	switch {
+	case isLogin:
+		blocked = blockedFor(reasonRefused, status)
+	case movedTo != "":
+		blocked = blockedFor(reasonMoved, status)
+	}
 	isRefused := blocked.reason == reasonRefused || p.seen == nil
 	if isRefused && status >= http.StatusBadRequest {
 		blocked = f.lookIntoRefusal(ctx, status, &files.siteFiles, blocked)
@@ -194,6 +210,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		blocked:       blocked.reason,
 		status:        blocked.status,
 		remedy:        blocked.remedy,
+		movedTo:       movedTo,
 		canonicalHost: f.canonicalHost(front),
 		proxied:       front != nil && front.Proxied,
 		byLinks:       byLinks,
@@ -266,12 +283,41 @@ func (f *siteFetcher) findHandler(ctx context.Context, skipsFiles bool) (*probe,
 	if !page.IsConclusive(res.Status) {
 		return nil, blockage{}, fmt.Errorf("fetching %s: status %d", sitemap, res.Status)
 	}
+	p.to, _ = f.redirect(f.sitemapURL(), res)
 	if refuses(res.Status) {
 		return p, blockedFor(reasonRefused, res.Status), nil
 	}
 	blocked := blockedFor(reasonUnreached, res.Status)
 	blocked.reason = fmt.Sprintf(reasonUnreached, res.Status)
+	if behind := f.handler.mounts.behind(f.id.prefix); behind != "" {
+		blocked.remedy = fmt.Sprintf("'%s' stands before it, and responds to all requests: move 'sitemap' in front of that.", behind)
+	}
 	return p, blocked, nil
+}
+
+// elsewhere returns the origin of the host to which all pages are moved, by where the front page and another path are redirected;
+// "": they are not, as far as is known. isLogin: both lead to one place, which is a login.
+func (f *siteFetcher) elsewhere(front *crawl.Response, other string) (to string, isLogin bool) {
+	if front == nil || front.Status/100 != 3 {
+		return "", false
+	}
+	target, own := f.redirect(f.origin+f.scope, front)
+	home, err := origin.ParseURL(target)
+	if err != nil {
+		return "", false
+	}
+	second, err := origin.ParseURL(other)
+	if err != nil || home.Origin() != second.Origin() {
+		return "", false
+	}
+	// A login is told where to return to, and is not for ever.
+	isPermanent := front.Status == http.StatusMovedPermanently || front.Status == http.StatusPermanentRedirect
+	if own == "" && (isPermanent || strings.HasSuffix(home.Path, "/")) {
+		return home.Origin(), false
+	}
+	place, _, _ := strings.Cut(home.Path, "?")
+	otherPlace, _, _ := strings.Cut(second.Path, "?")
+	return "", place == otherPlace
 }
 
 // blockedAtFront returns why the site lists nothing, once the status of its front page is known.
@@ -499,10 +545,13 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 		return next.ServeHTTP(w, r)
 	}
 	if wanted.robots {
-		p.robots = p.robots || p.handler == h
+		// The handler of a host names the sitemaps of its folders, too: see site.inFolders.
+		isInFolder := p.prefix != "" && p.handler.settings.base == h.settings.base
+		p.robots = p.robots || p.handler == h || isInFolder
 		return next.ServeHTTP(w, r)
 	}
-	p.seen = h
+	// Looking for the root, the one that is meant passes the request on, perhaps to another one.
+	p.seen = cmp.Or(p.seen, h)
 	if p.handler != h {
 		return nil
 	}
@@ -681,8 +730,11 @@ func (s *site) checkSetup() {
 // logProbed logs what is wrong with the site as a whole.
 func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 	probed := cmp.Or(s.probed.Load(), new(probeResult))
-	s.logRobots(&probed.robots, s.handler.settings.crawl.Off)
-	s.logger.OnceIf(probed.byLinks, zap.InfoLevel, "by links",
+	isOpen := probed.blocked == ""
+	if isOpen {
+		s.logRobots(&probed.robots, s.handler.settings.crawl.Off)
+	}
+	s.logger.OnceIf(probed.byLinks && isOpen, zap.InfoLevel, "by links",
 		"no source is written, and an upstream returns the front page: "+
 			"pages are found as by 'links'; write 'files' to list files instead")
 	s.logEmpty(r, last, probed)
@@ -709,9 +761,9 @@ func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeRes
 	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return warning != ownElsewhere })
 	// The failure of a source, or its warning, says it already.
 	isLogged := last.Reason == "" && common == nil && (isWarned || len(r.Merged.Failed) > 0)
-	// A login is most often intended, and visitors can make up any number of hosts.
+	// A login and an alias are most often intended, and visitors can make up any number of hosts.
 	level := zap.WarnLevel
-	if probed.blocked == reasonRefused || probed.blocked == reasonAbsent {
+	if slices.Contains([]string{reasonRefused, reasonAbsent, reasonMoved}, probed.blocked) {
 		level = zap.InfoLevel
 	}
 	message := cmp.Or(last.Reason, "no page to list, so there is no sitemap")
@@ -719,6 +771,9 @@ func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeRes
 	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", path))
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))
+	}
+	if probed.movedTo != "" {
+		fields = append(fields, zap.String("to", probed.movedTo))
 	}
 	fields = append(fields, common[:min(len(common), 2)]...) // the others are there
 	s.logger.OnceIf(last.Result == outcome.Empty && !isEarly && !isLogged, level, "empty", message, fields...)

@@ -357,10 +357,10 @@ func TestProbeReaches(t *testing.T) {
 		"none":                  {b.pages, fmt.Sprintf(reasonUnreached, 404), 404, nil},
 		"a login":               {status(http.StatusUnauthorized), reasonRefused, 401, nil},
 		"a teapot":              {status(http.StatusTeapot), fmt.Sprintf(reasonUnreached, 418), 418, nil},
-		"an aborted connection": {func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, "", 0, errAborted},
+		"an aborted connection": {func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, reasonRefused, 403, nil},
 		"aborted behind the sitemap": {func(w http.ResponseWriter, r *http.Request) error {
 			return h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }))
-		}, "", 0, nil},
+		}, reasonRefused, 403, nil},
 	} {
 		b.app.fetchers[h.server].routes = test.routes
 		got, _, err := s.fetcher.probe(t.Context(), probeResult{}, probeMode{})
@@ -520,7 +520,7 @@ func TestSilentFrontPage(t *testing.T) {
 	b.pages = func(w http.ResponseWriter, r *http.Request) error {
 		switch r.URL.Path {
 		case "/":
-			panic(http.ErrAbortHandler)
+			panic("broken")
 		case "/a":
 			fetched++
 		}

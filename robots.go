@@ -51,10 +51,26 @@ func (s *site) respondRobots(w http.ResponseWriter, r *http.Request, next caddyh
 		s = main
 		snapshot, err = main.snapshot(r.Context())
 	}
-	if err != nil || snapshot == nil {
+	var urls []string
+	if err == nil && snapshot != nil {
+		urls = s.namedURLs(snapshot)
+	}
+	for _, o := range s.inFolders() {
+		if snapshot := o.published().snapshot; snapshot != nil {
+			urls = append(urls, o.namedURLs(snapshot)...)
+		}
+	}
+	if urls == nil {
 		return http.StatusNotFound, next.ServeHTTP(w, r) // there is no sitemap to name
 	}
-	return nameSitemap(w, r, next, s.namedURLs(snapshot))
+	return nameSitemap(w, r, next, urls)
+}
+
+// inFolders are the sites in folders of the same host, whose handlers no request for its robots.txt reaches.
+func (s *site) inFolders() []*site {
+	return s.app.sitesThat(func(o *site) bool {
+		return o != s && o.id.prefix != "" && o.origin == s.origin && o.handler.settings.robots
+	})
 }
 
 // namedURLs are the URLs that robots.txt names: the sitemap, and the feed and the news sitemap if there are any.
@@ -156,7 +172,7 @@ const maxRobotsRedirects = 5
 // fetchRobots reads the site's robots.txt, also behind redirects on the site. One that is redirected to another host,
 // which the server cannot request, counts as none.
 func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
-	p := &probe{handler: f.handler}
+	p := &probe{handler: f.handler, prefix: f.id.prefix}
 	res, err := f.fetchData(ctx, robotsPath, robotstxt.MaxBody, p)
 	at := f.origin + robotsPath
 	from := ""
@@ -179,7 +195,8 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	if err != nil {
 		return robotsRules{closed: true}
 	}
-	if robotstxt.Closes(res.Status) {
+	// To crawlers, a connection that breaks is one that fails, not a file that there is none of.
+	if res.Aborted || robotstxt.Closes(res.Status) {
 		return robotsRules{closed: true, status: res.Status}
 	}
 	robots := robotsRules{unseen: !p.robots, from: from, proxied: res.Proxied, at: f.handler.app.now()}

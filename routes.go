@@ -28,6 +28,9 @@ type mount struct {
 	prefix  string   // that was stripped from the path before it, percent-encoded
 	root    string   // that was set last before it
 	servers []fileServer
+
+	foreign []string // hosts of a matcher that has none in common with those around it, so that there are no hosts
+	behind  string   // the directive before it that responds to all requests; "": there is none
 }
 
 // fileServer is a file server in the prefix of a mount.
@@ -56,6 +59,35 @@ type mounts []*mount
 // in returns the mounts with a prefix.
 func (s mounts) in(prefix string) mounts {
 	return slices.DeleteFunc(slices.Clone(s), func(m *mount) bool { return m.prefix != prefix })
+}
+
+// behind returns the directive that stands before the handler in a prefix, and responds to all requests; "": there is none.
+func (s mounts) behind(prefix string) string {
+	for _, m := range s.in(prefix) {
+		if m.behind != "" {
+			return m.behind
+		}
+	}
+	return ""
+}
+
+// misplaced returns why no request of a visitor reaches the handler, and what to do about it; "": one may.
+func (s mounts) misplaced(isInErrors bool) string {
+	if len(s) == 0 && isInErrors {
+		return "'sitemap' has no effect in 'handle_errors': write it into the block of the site"
+	}
+	var hosts []string
+	for _, m := range s {
+		if m.foreign == nil {
+			return ""
+		}
+		hosts = append(hosts, m.foreign...)
+	}
+	if hosts == nil {
+		return ""
+	}
+	return fmt.Sprintf("no request reaches 'sitemap': the matcher of %s is in a block for other hosts: "+
+		"remove the matcher, or move 'sitemap' into the block of that host", strings.Join(hosts, ", "))
 }
 
 // hasWhole reports whether the handler is mounted without a prefix, also as long as no mounts are known.
@@ -153,8 +185,12 @@ func (s mounts) representativeHost(wanted, prefix string) string {
 
 // walk finds the mounts of every sitemap handler of a server.
 func walk(server *caddyhttp.Server) map[*Handler]mounts {
+	return walkRoutes(server, server.Routes)
+}
+
+func walkRoutes(server *caddyhttp.Server, routes caddyhttp.RouteList) map[*Handler]mounts {
 	w := walker{server: server, found: make(map[*Handler]mounts)}
-	w.routes(server.Routes, mount{})
+	w.routes(routes, mount{})
 	for _, mounts := range w.found {
 		for _, m := range mounts {
 			m.servers = w.serversOf(m)
@@ -224,6 +260,12 @@ func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 			hosts:  origin.Intersect(at.hosts, hostsOf(route.MatcherSets)),
 			prefix: at.prefix,
 			root:   at.root,
+
+			foreign: at.foreign,
+			behind:  at.behind,
+		}
+		if inside.hosts != nil && len(inside.hosts) == 0 && inside.foreign == nil {
+			inside.foreign = hostsOf(route.MatcherSets)
 		}
 		for _, handler := range route.Handlers {
 			inside = w.handler(handler, inside)
@@ -234,6 +276,7 @@ func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 		if isPassed || w.visit != nil {
 			at.prefix = inside.prefix
 			at.root = inside.root
+			at.behind = inside.behind
 		}
 	}
 	return at
@@ -322,8 +365,14 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 	case *fileserver.FileServer:
 		w.servers = append(w.servers, fileServer{FileServer: h, at: at, root: h.Root})
 		w.isOver = !h.PassThru
+		if w.isOver {
+			at.behind = "file_server"
+		}
 	case *reverseproxy.Handler:
 		w.isOver = len(h.HandleResponse) == 0 // else it may ask only whether a visitor is admitted
+		if w.isOver {
+			at.behind = "reverse_proxy"
+		}
 	case *caddyhttp.StaticResponse, *caddyhttp.StaticError:
 		w.isOver = true
 	}

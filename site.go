@@ -316,7 +316,6 @@ func newSite(a *App, i identity) *site {
 	if s.onDemand {
 		logger = a.sampled
 	}
-	s.logger = logonce.New(logger.With(zap.String("site", s.url())))
 
 	routes, proxies := digestRoutes(h.server, i.id.host)
 	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes}
@@ -326,6 +325,7 @@ func newSite(a *App, i identity) *site {
 	}
 
 	s.state = acquireState(a, &s.identity)
+	s.logger = s.state.said.To(logger.With(zap.String("site", s.url())))
 	s.configureFleet()
 	// An upstream that has said when to come back, or is backed off from, is not asked because of a reload.
 	if before := s.state.limiter.Swap(h.limiter); before != nil {

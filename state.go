@@ -21,6 +21,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -45,6 +46,7 @@ type siteState struct {
 	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
 	visits    atomic.Int64                // requests for a site on demand: see App.keepHosts
+	said      *logonce.Logger             // remembers what was logged of the site: a reload is no reason to say it again
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
 
 	key      string
@@ -96,6 +98,7 @@ func acquireState(a *App, i *identity) *siteState {
 			onDemand: i.onDemand,
 			prefix:   at.prefix(),
 			names:    i.names(),
+			said:     logonce.New(zap.NewNop()),
 		}
 		keepRecords(st)
 		return st, nil

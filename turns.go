@@ -140,10 +140,13 @@ func (s *site) sliceTime() time.Duration {
 	return s.handler.settings.interval
 }
 
-// isAbsent reports whether the host has no front page, as far as is known: then it may be made up.
+// isAbsent reports whether the host has no front page for visitors, as far as is known: then it may be made up.
 func (s *site) isAbsent() bool {
 	probed := s.probed.Load()
-	return s.onDemand && probed != nil && probed.blocked == reasonAbsent
+	if !s.onDemand || probed == nil {
+		return false
+	}
+	return probed.blocked == reasonAbsent || probed.blocked == reasonRefused
 }
 
 // isSilent reports whether the front page of a host that visitors named did not respond. Nothing is known of what it lists, and

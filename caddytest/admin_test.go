@@ -345,7 +345,7 @@ func TestAdminAfterFailedLoad(t *testing.T) {
 // TestAdminSiteNeverSeen has a site that cannot even be looked at: its refreshes fail, and
 // say why.
 func TestAdminSiteNeverSeen(t *testing.T) {
-	s := startWithAdmin(t, "http://localhost:{port} {\n\troute {\n\t\tabort /sitemap.xml\n\t\tsitemap\n\t}\n}", nil)
+	s := startWithAdmin(t, "http://localhost:{port} {\n\troute {\n\t\trespond /sitemap.xml 502\n\t\tsitemap\n\t}\n}", nil)
 	if last := s.refresh().LastRefresh; last == nil || last.Result != "failed" || !strings.Contains(last.Reason, "/sitemap.xml") {
 		t.Errorf("got %+v", last)
 	}

@@ -227,7 +227,7 @@ func TestSitesWarnings(t *testing.T) {
 		"a file system that is missing": {caddyfile: "{origin} {\n root {dir}/a\n sitemap {\n files {\n fs none\n }\n }\n file_server\n}", want: []string{"gathering pages failed", "there is no file system 'none'"}},
 		"a site that aborts connections": {
 			caddyfile: "{origin} {\n root {dir}/a\n route {\n @anonymous remote_ip 192.0.2.1\n abort @anonymous\n sitemap\n file_server\n }\n}",
-			want:      []string{"probing the site", "the connection was aborted"},
+			want:      []string{"the site refuses anonymous visitors", "192.0.2.1"},
 		},
 		"a matcher that hides the sitemap": {caddyfile: "{origin} {\n root {dir}/a\n sitemap /docs/*\n file_server\n}", want: []string{"requests for the sitemap do not reach its handler: another one returns status 404", `"remedy":"Usual causes: a matcher on the directive`, "/sitemap.xml"}},
 		"two sitemaps of one path": {

@@ -37,7 +37,7 @@ var slow = []string{
 	"Announced.*",
 
 	// commands and the admin API
-	"Build(Fewer|Interrupted|JSON|Killed|Sections|State)", "CaddyCommands", "Check(Memory|Own)",
+	"AliasesFailNoCommand", "Build(Fewer|Interrupted|JSON|Killed|Sections|State)", "CaddyCommands", "Check(Memory|Own)",
 	"Command(Explain|Refetch|Refresh|Status|WithoutServer)", "Docs", "EventHandlersHurtNothing", "ManySites.*", "Metrics",
 	"RememberHosts", "SignalOfVisitor",
 

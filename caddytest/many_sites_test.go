@@ -33,7 +33,7 @@ func startMany(t *testing.T) *server {
 	// Nothing watches the file system, so that none is refreshed by itself once it was twice. Watched, a few such servers at a time
 	// would take all of the 128 instances of inotify that the kernel lets a user have, as a rule.
 	s.Load("{\n metrics\n filesystem shops test_hooked {dir}\n}\n" + strings.Join(hosts, ", ") + " {\n root {labels.1}\n fs shops\n sitemap {\n refresh 1h\n }\n file_server\n}\n" +
-		"http://failing.example:{port} {\n route {\n abort /sitemap.xml\n sitemap\n }\n}\n" +
+		"http://failing.example:{port} {\n route {\n respond /sitemap.xml 502\n sitemap\n }\n}\n" +
 		"http://*.tenants.example:{port} {\n root {labels.2}\n fs shops\n sitemap\n file_server\n}")
 	for _, tenant := range []string{"red", "blue", "made-up"} {
 		s.Get("http://" + tenant + ".tenants.example:{port}/sitemap.xml")

@@ -45,6 +45,7 @@ type Response struct {
 	Truncated bool   // the body is longer
 	Proxied   bool   // an upstream answered
 	Unhandled bool   // no route did: the status is 404, although a visitor gets an empty 200
+	Aborted   bool   // the connection was, before any header: the status is 403, although a visitor gets no response
 }
 
 // fetch fetches those of a chunk's records that are due and that no upstream returns, until wait ends; first is the

@@ -77,7 +77,7 @@ var statuses = [StatusCount + 1]meaning{
 	NotFound: {"not found", gone, usual, "It returns 404 or 410.",
 		"Serve it, or remove the links and list entries that name it."},
 	Refused: {"refused", gone, usual, "It returns 401, 403 or another 4xx status to anonymous visitors.",
-		"Nothing if it is private; otherwise remove the login, or the rule on addresses or User-Agents, or let Caddy read the file."},
+		"Nothing if it is private; otherwise let the address 192.0.2.1, or the User-Agent 'caddy-sitemap', pass the rule that refuses it, remove the login, or let Caddy read the file."},
 	Redirect: {"redirect", gone, usual, "It redirects to another URL.",
 		"Name the target instead, if it is not listed."},
 	ServerError: {"server error", stays, usual, "It returns a server error or an unexpected status, or does not respond.",

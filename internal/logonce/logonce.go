@@ -21,6 +21,11 @@ const perHour = 4
 // It is safe for concurrent use.
 type Logger struct {
 	*zap.Logger
+	*memory
+}
+
+// memory is what was written.
+type memory struct {
 	mu         sync.Mutex
 	last       map[string]string
 	conditions map[string]*condition
@@ -34,8 +39,11 @@ type condition struct {
 
 // New returns a Logger that writes to another one.
 func New(logger *zap.Logger) *Logger {
-	return &Logger{Logger: logger, last: make(map[string]string), conditions: make(map[string]*condition)}
+	return &Logger{logger, &memory{last: make(map[string]string), conditions: make(map[string]*condition)}}
 }
+
+// To returns a Logger that writes to another one, and remembers what this one does.
+func (l *Logger) To(logger *zap.Logger) *Logger { return &Logger{logger, l.memory} }
 
 // Once writes a line of a kind, unless the last one of that kind was the same but for a field named stack, and for what is
 // never the same twice in the texts of errors, such as ports.
