@@ -436,18 +436,13 @@ func (f *siteFetcher) isFrontFile(ctx context.Context, front *crawl.Response, at
 	if err != nil || at.root == "" || at.unserved {
 		return false
 	}
-	isRedirect := front.Status/100 == 3
-	if isRedirect && at.aside {
-		return false
-	}
+	// What asks whether a visitor is admitted may redirect to a login.
+	mayBeLogin := front.Status/100 == 3 && !at.aside
 	folder := files.Options{FS: fsys, Root: at.root, Index: at.index, Front: at.front}
 	var found atomic.Bool
 	f.onDisk(ctx, func() {
-		if isRedirect {
-			found.Store(files.Serves(folder, "/"))
-			return
-		}
-		found.Store(files.Shows(folder, "/", front.Body, front.Truncated))
+		isShown := files.Shows(folder, "/", front.Body, front.Truncated)
+		found.Store(isShown || mayBeLogin && files.Serves(folder, "/"))
 	})
 	return found.Load()
 }
@@ -565,18 +560,28 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	return nil
 }
 
-// locate finds the site's files: in the root of the file server that serves the front page. Where none does, in the root of
-// the request if a file server uses it, else in that of the only file server in the prefix; never in the working directory.
-// rooted: the root was set before this handler, for all requests.
+// locate finds the site's files: in the root of the file server that serves a page as any other, or the front page. Where
+// none does, in the root of the request if a file server uses it, else in that of the only file server in the prefix; never
+// in the working directory. rooted: the root was set before this handler, for all requests.
 func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
-	repl := replacerOf(r)
-	front, folders, hasFront := h.reach(r, page.Unescape(prefix)+"/")
-	servers := []fileServer{front}
-	if hasFront && front.at.prefix == prefix {
-		at.root = front.root
-		at.front = strings.TrimPrefix(front.path, "/")
+	path := page.Unescape(prefix) + "/"
+	front, folders, hasFront := h.reach(r, path)
+	main, _, hasMain := h.reach(r, path+"page.html")
+	if !hasMain {
+		main = front
+		hasMain = hasFront
+	}
+	folders = slices.DeleteFunc(folders, func(folder string) bool { return !strings.HasPrefix(folder, prefix+"/") })
+	at.aside = front.root != main.root
+	if at.aside {
+		folders = append(folders, prefix) // the front page has a root of its own
 	} else {
-		served := h.mounts.served(r, prefix, repl)
+		at.front = strings.TrimPrefix(front.path, "/")
+	}
+	at.root = main.root
+	servers := []fileServer{main}
+	if !hasMain || main.at.prefix != prefix {
+		served := h.mounts.served(r, prefix, replacerOf(r))
 		at.aside = true
 		at.unserved = len(served) == 0
 		delete(served, "")
@@ -584,17 +589,16 @@ func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFi
 		servers = served[at.root]
 	}
 	if at.root != "" {
-		at.read(r, servers, repl)
+		at.read(r, servers)
 	}
-	below := prefix + "/"
-	folders = slices.DeleteFunc(folders, func(folder string) bool { return !strings.HasPrefix(folder, below) })
 	slices.Sort(folders)
 	at.beside = h.sourcesBeside(r, slices.Compact(folders), at.root)
 	return at
 }
 
 // read adds what file servers of the root say of it.
-func (at *siteFiles) read(r *http.Request, servers []fileServer, repl *caddy.Replacer) {
+func (at *siteFiles) read(r *http.Request, servers []fileServer) {
+	repl := replacerOf(r)
 	at.fs, _ = caddyhttp.GetVar(r.Context(), "fs").(string)
 	for _, server := range servers {
 		at.fs = cmp.Or(server.fs, at.fs)
@@ -624,17 +628,13 @@ func (h *Handler) sourcesBeside(r *http.Request, folders []string, root string) 
 			continue
 		}
 		at := siteFiles{root: f.root}
-		at.read(r, []fileServer{f}, replacerOf(r))
+		at.read(r, []fileServer{f})
 		s := *own
 		s.Root = path.Join(filepath.ToSlash(at.root), rest)
 		s.At = folder
 		s.at = folder
 		s.FileSystem = cmp.Or(at.fs, defaultFileSystem)
 		s.Hide = slices.Concat(own.Hide, at.hide)
-		s.Index = at.index
-		if own.Index != nil {
-			s.Index = own.Index
-		}
 		if at.root != root && h.isFolder(&s) {
 			beside = append(beside, &s)
 		}

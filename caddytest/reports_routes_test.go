@@ -56,6 +56,10 @@ func TestReportedRoots(t *testing.T) {
 		"of a catch-all with folders": {caddyfile: "http://:{port} {\n handle /docs/* {\n  root * {dir}/manual\n  file_server\n }\n handle {\n  root * {dir}/other\n  file_server\n }\n}\n" +
 			block("sitemap"+site)},
 		"of another site": {caddyfile: "http://other.example:{port} {\n root * {dir}/other\n file_server\n}\n" + block("sitemap"+site)},
+		"of the front page alone": {caddyfile: block("sitemap\nhandle / {\n root * {dir}/other\n file_server\n}\nhandle {\n root * {dir}/home\n file_server\n}"),
+			want: []string{"/", "/contact.html", "/en/", "/home.html", "/pages/start.html"}},
+		"behind an application": {caddyfile: block("sitemap {\n files\n}\nhandle / {\n respond hello\n}\nhandle /robots.txt {\n root * {dir}/static\n file_server\n}\n" +
+			"handle {\n root * {dir}/home\n file_server\n}"), want: []string{"/contact.html", "/en/", "/home.html", "/pages/start.html"}},
 		"a manual in handle_path": {
 			caddyfile: block("sitemap\nhandle_path /docs/* {\n root * {dir}/manual\n file_server\n}" + site),
 			want:      []string{"/", "/about.html", "/blog/", "/docs/", "/docs/docs/", "/docs/docs/guide.html", "/docs/install.html"},
@@ -109,6 +113,8 @@ func TestReportedFronts(t *testing.T) {
 // linked is an application of two pages.
 func linked(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
+	case "/moved":
+		http.Redirect(w, r, "/prices", http.StatusFound)
 	case "/", "/prices":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprintf(w, `<!doctype html><title>%s</title><p>page %s <a href="/prices">prices</a>`, r.URL.Path, r.URL.Path)
@@ -135,6 +141,14 @@ func TestReportedLeftovers(t *testing.T) {
 			s.wantReached("/", "/prices")
 		})
 	}
+}
+
+// TestReportedLeftoverRedirect is such an application whose front page redirects.
+func TestReportedLeftoverRedirect(t *testing.T) {
+	app := harness.Backend(t, linked)
+	s := start(t, harness.Local+" {\n"+plain+"handle /assets/* {\nroot * {dir}/dist\nfile_server\n}\nhandle {\nrewrite / /moved\nreverse_proxy "+app+"\n}\n}",
+		map[string]string{"dist/index.html": "what a build has left here"})
+	s.wantReached("/prices")
 }
 
 // TestReportedGuard: a site of files behind an upstream that only says who may enter stays one of files.
