@@ -179,7 +179,7 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 		demanded: demanded,
 		start:    now,
 		batch:    records.Begin(now),
-		wasReady: wait.IsDone(s.ready),
+		wasReady: wait.IsDone(s.ready) || s.app.building != nil,
 		records:  records,
 		probed:   probed,
 		served:   served,

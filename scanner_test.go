@@ -378,6 +378,32 @@ func TestStoppedBuild(t *testing.T) {
 	})
 }
 
+// TestLongBuild: a build ends that takes many times the interval between refreshes.
+func TestLongBuild(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.app.building = new(export.Progress)
+		b.handler.limiter = crawl.NewLimiter(1, 1)
+		b.handler.settings.interval = time.Second
+		paths := []string{"/"}
+		for i := range 100 {
+			paths = append(paths, fmt.Sprint("/", i))
+		}
+		b.lists(paths...)
+		pages := b.pages
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			return pages(w, r)
+		}
+		s := b.site("named.example")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		out := s.refresh(ctx, false)
+		if got := pagesOf(out.Snapshot); out.Err != nil || got != len(paths) {
+			t.Errorf("got %d pages of %d: %v", got, len(paths), out.Err)
+		}
+	})
+}
+
 // TestDatesOfFirstPages: where all pages have the same Last-Modified, none has it as its date, also if a refresh ends before
 // the others are fetched.
 func TestDatesOfFirstPages(t *testing.T) {

@@ -179,13 +179,17 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 	}
 	for {
 		limit := s.timeLimit(r)
+		// Whoever requests a refresh waits for the end of this one.
+		stop, release := s.schedule.UntilRequested(s.ctx)
+		limit.Stop = stop
 		crawled, err := r.crawling.Update(ctx, r.records.Generation, limit)
+		release()
 		if err != nil {
 			return fmt.Errorf("crawling: %w", err)
 		}
 		r.records.Generation = crawled.Generation
 		r.crawled = crawled
-		r.step *= 2
+		r.step = min(2*r.step, s.handler.settings.interval)
 
 		now := s.app.now()
 		// How long it is until upstreams may be requested, if all else is done: a crawl that has used up its time may as well
@@ -216,14 +220,19 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 func (s *site) timeLimit(r *refreshing) crawl.TimeLimit {
 	// While nothing is published, one page that hangs must not keep all others from clients that wait.
 	patience := fetchTimeout + fetchGrace
-	isFirst := r.step == firstPublication && r.served.snapshot == nil
-	if !r.wasReady || isFirst {
+	isFirst := r.crawled.Generation == nil && r.served.snapshot == nil
+	hasClients := s.app.building == nil
+	if !r.wasReady || isFirst && hasClients {
 		patience = firstHangs
 	}
-	step := min(r.step, s.handler.settings.interval)
+	step := r.step
+	// While candidates are still read, the refresh does not end with a step that a request has ended.
+	if s.schedule.IsRequested() {
+		step = firstPublication
+	}
 	// A site of ten million pages would be selected two to three times in a refresh in which one page changed.
 	step = max(step, r.cost, 2*r.built)
-	return crawl.TimeLimit{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
+	return crawl.TimeLimit{Until: s.app.now().Add(step), Patience: patience}
 }
 
 // selectPages is the stages select and build, unless nothing has changed.

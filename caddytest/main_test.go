@@ -44,6 +44,9 @@ var slow = []string{
 	// files that change while they are served
 	"Saved",
 
+	// what people report
+	"BuildSlowApplication", "RefreshAmidCrawl",
+
 	// what goes wrong around Caddy
 	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SpoiltChunk",
 }

@@ -17,6 +17,7 @@ type Schedule struct {
 	next      chan struct{} // closed when the run that begins next has ended
 	running   chan struct{} // closed when the run under way has ended; nil: none is
 	requested bool          // somebody waits for next
+	interrupt func()        // called by Request; nil: nothing is
 }
 
 // New returns a schedule whose first run is due at a time, also on demand.
@@ -99,6 +100,15 @@ func (s *Schedule) IsRequested() bool {
 	return s.requested
 }
 
+// UntilRequested returns a context that ends with ctx, and when a run is requested from now on. Only the last one does.
+func (s *Schedule) UntilRequested(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interrupt = cancel
+	return ctx, cancel
+}
+
 // At plans the next run, unless one was requested, which is due at once.
 func (s *Schedule) At(due time.Time) {
 	s.mu.Lock()
@@ -115,6 +125,9 @@ func (s *Schedule) Request(now time.Time) <-chan struct{} {
 	defer s.mu.Unlock()
 	s.due = now
 	s.requested = true
+	if s.interrupt != nil {
+		s.interrupt()
+	}
 	return s.next
 }
 

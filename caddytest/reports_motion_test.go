@@ -1,0 +1,94 @@
+package caddytest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// TestBuildSlowApplication: a build waits for pages and lists that take longer than visitors would wait for a first sitemap,
+// whatever the interval between refreshes is.
+func TestBuildSlowApplication(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/slow", "/list.txt":
+			select {
+			case <-time.After(5 * time.Second):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		if r.URL.Path == "/list.txt" {
+			_, _ = w.Write([]byte("/one\n/two\n"))
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte(linking(r.URL.Path)))
+	}
+	for name, test := range map[string]struct {
+		sources string
+		want    []string
+	}{
+		"a page": {"urls {\n/slow\n}", []string{"/slow"}},
+		"a list": {"urls /list.txt", []string{"/one", "/two"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := httptest.NewServer(http.HandlerFunc(slow))
+			defer app.Close()
+			dir := t.TempDir()
+			caddyfile := example + " {\nsitemap {\nrefresh 1s\ncrawl {\nrate 1000/s\n}\n" + test.sources + "\n}\nreverse_proxy {app}\n}\n"
+			write(t, dir, map[string]string{"Caddyfile": strings.ReplaceAll(caddyfile, "{app}", app.Listener.Addr().String())})
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+			defer cancel()
+			cmd := command(dir, "sitemap", "build", "--config", "Caddyfile", "--out", "out")
+			context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+			if r := runCommand(t, cmd); r.status != 0 {
+				t.Fatalf("status %d\n%s%s", r.status, r.stdout, r.stderr)
+			}
+			wantLocs(t, filepath.Join(dir, "out"), example, test.want...)
+		})
+	}
+}
+
+// TestRefreshAmidCrawl: a refresh that is requested while another one crawls begins at once, not after what that would still
+// fetch before it publishes.
+func TestRefreshAmidCrawl(t *testing.T) {
+	for name, method := range map[string]func(s *server){
+		"by the command":   func(s *server) { s.command("refresh") },
+		"by the admin API": func(s *server) { _, _ = s.Try(http.MethodPost, "http://localhost:{admin}/sitemap/refresh?site="+harness.Local) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var links []string
+			for i := range 1000 {
+				links = append(links, fmt.Sprint("/page", i))
+			}
+			script := newScript(t, links...)
+			var fetched atomic.Int64
+			s := prepareWithAdmin(t, nil)
+			s.LoadApp(harness.Local+" {\nsitemap {\nrefresh 1h\ncrawl {\nrate 20/s\n}\nscripted "+t.Name()+"\n}\nreverse_proxy {app}\n}",
+				func(w http.ResponseWriter, r *http.Request) {
+					fetched.Add(1)
+					w.Header().Set("Content-Type", "text/html")
+					_, _ = w.Write([]byte(linking(r.URL.Path)))
+				})
+			// By then, the second part of the crawl has begun, which takes two seconds.
+			s.Eventually(func() bool { return fetched.Load() > 25 }, s.SitemapLog)
+			runs := script.total()
+			go method(s)
+			var after int64
+			s.Eventually(func() bool { after = fetched.Load(); return script.total() > runs }, s.SitemapLog)
+			if after > 45 {
+				t.Errorf("%d pages were fetched until the sources were asked again", after)
+			}
+		})
+	}
+}
