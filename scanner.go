@@ -246,8 +246,8 @@ func (s *site) run() {
 	s.logWatched()
 	s.noteListed()
 	s.noteAbsence(&out)
-	hasCrawled := out.IsSettled() && out.Crawled.Generation != nil
-	s.hasLeft = hasCrawled && !out.Crawled.Done
+	// Nothing may be listed yet: of a front page that redirects, the first look has fetched only that.
+	s.hasLeft = out.Crawled.Generation != nil && !out.Crawled.Done
 	s.conclude(&out, begun)
 	s.schedule.End()
 	// The records that it has now may be more than there is room for.

@@ -92,3 +92,32 @@ func TestRefreshAmidCrawl(t *testing.T) {
 		})
 	}
 }
+
+// TestVisitedHostRedirects: a host that visitors named is crawled after one request, also if its front page redirects.
+func TestVisitedHostRedirects(t *testing.T) {
+	for name, test := range map[string]struct {
+		responses map[string]string
+		want      []string
+	}{
+		"to a page":        {map[string]string{"/": redirecting("/en/"), "/en/": linking("home", "/en/a"), "/en/a": linking("a")}, []string{"/en/", "/en/a"}},
+		"twice":            {map[string]string{"/": redirecting("/latest"), "/latest": redirecting("/7"), "/7": linking("seven", "/a"), "/a": linking("a")}, []string{"/7", "/a"}},
+		"not, and links":   {map[string]string{"/": linking("home", "/a"), "/a": linking("a")}, []string{"/", "/a"}},
+		"to a file": {map[string]string{"/": "301\nLocation: /index.php\n\n", "/index.php": linking("home")}, []string{"/index.php"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepareWithAdmin(t, nil)
+			s.LoadApp("http://:{port} {\nsitemap {\ncrawl {\nrate 1000/s\n}\n}\nreverse_proxy {app}\n}", newWeb(test.responses).ServeHTTP)
+			s.Get(harness.Local+"/sitemap.xml", "Host: tenant.example")
+			// Asked for again, the host would be refreshed for that.
+			pages := fmt.Sprintf(`"pages":%d`, len(test.want))
+			var status string
+			s.Eventually(func() bool {
+				status = s.Get("http://localhost:{admin}/sitemap/sites").Text
+				return strings.Contains(status, pages)
+			}, func() string { return status + s.SitemapLog() })
+			if got := s.Locs(harness.Local+"/sitemap.xml", "Host: tenant.example"); len(got) != len(test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
