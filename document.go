@@ -239,6 +239,12 @@ func (u unadvertised) WriteHeader(status int) {
 
 // serveContent is [http.ServeContent], and returns the status.
 func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) int {
+	// A date that is yet to come, as of a clock that was ahead, says nothing of what the client has.
+	since, err := http.ParseTime(r.Header.Get("If-Modified-Since"))
+	if err == nil && since.After(time.Now()) {
+		r = r.Clone(r.Context())
+		r.Header.Del("If-Modified-Since")
+	}
 	recorded := caddyhttp.NewResponseRecorder(w, nil, nil)
 	http.ServeContent(recorded, r, "", modified, content)
 	return recorded.Status()

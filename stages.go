@@ -33,13 +33,12 @@ func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPag
 	probing := s.enter(stageProbe)
 	hangs := time.AfterFunc(fetchTimeout, func() {
 		s.stage.CompareAndSwap(probing, &stage{stageHangs, probing.Since})
-		s.logger.Once(zap.WarnLevel, "hangs",
-			"the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs")
+		s.logHangs("it hangs")
 	})
 	probed, front, err := s.fetcher.probe(ctx, last, probeMode{isFresh: demanded, atFront: s.firstLook || s.isAbsent()})
 	s.probedAt = s.app.now()
 	if hangs.Stop() {
-		s.logger.Clear("hangs")
+		s.logHangs("")
 	}
 	// A host that has listed pages is not made up. While its server fails, the pages stay as long as any that fail.
 	isServed := s.published().snapshot != nil
@@ -48,6 +47,13 @@ func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPag
 	}
 	s.settle(ctx, &probed, err)
 	return &probed, front, err
+}
+
+// logHangs logs that a probe hangs, and that none does any more; "".
+func (s *site) logHangs(condition string) {
+	s.logger.Lasting(condition, zap.WarnLevel, "hangs",
+		"the site does not respond to requests for its front page or robots.txt: its disk or upstream hangs",
+		"the site responds to requests for its front page and robots.txt again")
 }
 
 // lastProbe returns the result of the last probe. At first, that is of a process or configuration before.
@@ -180,7 +186,7 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 	for {
 		limit := s.timeLimit(r)
 		// Whoever requests a refresh waits for the end of this one.
-		stop, release := s.schedule.UntilRequested(s.ctx)
+		stop, release := s.schedule.UntilRequested(limit.Stop)
 		limit.Stop = stop
 		crawled, err := r.crawling.Update(ctx, r.records.Generation, limit)
 		release()
@@ -189,7 +195,9 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 		}
 		r.records.Generation = crawled.Generation
 		r.crawled = crawled
-		r.step = min(2*r.step, s.handler.settings.interval)
+		if r.step < s.handler.settings.interval {
+			r.step *= 2
+		}
 
 		now := s.app.now()
 		// How long it is until upstreams may be requested, if all else is done: a crawl that has used up its time may as well
@@ -225,14 +233,14 @@ func (s *site) timeLimit(r *refreshing) crawl.TimeLimit {
 	if !r.wasReady || isFirst && hasClients {
 		patience = firstHangs
 	}
-	step := r.step
+	step := min(r.step, s.handler.settings.interval)
 	// While candidates are still read, the refresh does not end with a step that a request has ended.
 	if s.schedule.IsRequested() {
 		step = firstPublication
 	}
 	// A site of ten million pages would be selected two to three times in a refresh in which one page changed.
 	step = max(step, r.cost, 2*r.built)
-	return crawl.TimeLimit{Until: s.app.now().Add(step), Patience: patience}
+	return crawl.TimeLimit{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
 }
 
 // selectPages is the stages select and build, unless nothing has changed.
@@ -304,15 +312,9 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	return sel, nil
 }
 
-// publishedAt returns when documents that are built at a time were modified. Those of a crawl that is published in parts
-// have times that differ: with one, clients that ask whether a document was modified would not see the next part.
+// publishedAt returns when documents that are built at a time were modified.
 func (r *refreshing) publishedAt(now time.Time) time.Time {
-	at := r.batch.Add(max(now.Sub(r.start), 0))
-	// HTTP dates are whole seconds, and the crawl may end within a second after a part.
-	if r.goesOn {
-		at = at.Add(-time.Second)
-	}
-	return at
+	return r.batch.Add(max(now.Sub(r.start), 0))
 }
 
 // selectOptions say how pages are selected from a generation at a time, as the probe has found the site.

@@ -45,7 +45,7 @@ var slow = []string{
 	"Saved",
 
 	// what people report
-	"BuildSlowApplication", "RefreshAmidCrawl",
+	"BuildSlowApplication", "RefreshAmidCrawl", "VisitedHostRedirects",
 
 	// what goes wrong around Caddy
 	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SpoiltChunk",

@@ -29,6 +29,7 @@ type memory struct {
 	mu         sync.Mutex
 	last       map[string]string
 	conditions map[string]*condition
+	counts     map[string]int // see Grown
 }
 
 // condition is what was written of a condition: see [Logger.While].
@@ -39,7 +40,11 @@ type condition struct {
 
 // New returns a Logger that writes to another one.
 func New(logger *zap.Logger) *Logger {
-	return &Logger{logger, &memory{last: make(map[string]string), conditions: make(map[string]*condition)}}
+	return &Logger{logger, &memory{
+		last:       make(map[string]string),
+		conditions: make(map[string]*condition),
+		counts:     make(map[string]int),
+	}}
 }
 
 // To returns a Logger that writes to another one, and remembers what this one does.
@@ -65,6 +70,36 @@ func (l *Logger) OnceIf(applies bool, level zapcore.Level, kind, message string,
 		return
 	}
 	l.Once(level, kind, message, fields...)
+}
+
+// Lasting writes a line when a condition begins, and another one when it is over. The condition is named: under another
+// name, it is another one. "": there is none.
+func (l *Logger) Lasting(condition string, level zapcore.Level, kind, message, over string, fields ...zap.Field) {
+	l.mu.Lock()
+	before := l.last[kind]
+	l.last[kind] = condition
+	l.mu.Unlock()
+	switch condition {
+	case before:
+	case "":
+		l.Info(over)
+	default:
+		l.Log(level, message, fields...)
+	}
+}
+
+// Grown writes a line the first time that something is counted, and again once there is a tenth more of it.
+func (l *Logger) Grown(n int, level zapcore.Level, kind, message string, fields ...zap.Field) {
+	l.mu.Lock()
+	before := l.counts[kind]
+	isNews := n > before+before/10
+	if isNews {
+		l.counts[kind] = n
+	}
+	l.mu.Unlock()
+	if isNews {
+		l.Log(level, message, fields...)
+	}
 }
 
 // While is OnceIf for a condition whose lines differ while it lasts, as where a storage fails in several ways in turn: each

@@ -396,8 +396,18 @@ func (b *builder) compress(d *Document, write func(io.Writer) int64) {
 	d.Size = write(gzip)
 	_ = gzip.Close() // a buffer returns no errors
 	d.Gzip = slices.Clone(buf.Bytes())
-	d.Modified = b.Now.Truncate(time.Second).UTC() // HTTP dates have no fractions
+	d.Modified = b.modifiedAfter(b.previous.Find(d.Suffix))
 	d.setHeaders()
+}
+
+// modifiedAfter returns when a new version of a document was modified. HTTP dates are whole seconds, and clocks may be set
+// back: a client that asks by the date of the version before would not get this one. nil: there was none.
+func (b *builder) modifiedAfter(before *Document) time.Time {
+	now := b.Now.Truncate(time.Second).UTC()
+	if before == nil || now.After(before.Modified) {
+		return now
+	}
+	return before.Modified.Add(time.Second)
 }
 
 func etagOf(hash *xxhash.Digest, size int64) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -177,14 +178,16 @@ func (r *Refresh) LeftOut() (counts map[string]int, examples map[string][]string
 // Log writes to l what differs between rep, the report of r, and the one before, which may be nil; that nothing does, to
 // quiet.
 func (r *Refresh) Log(l *logonce.Logger, quiet *zap.Logger, rep, before *Report) {
-	l.OnceIf(r.Err != nil, zap.ErrorLevel, "failed",
-		"sitemap refresh failed; the published sitemap stays", zap.Error(r.Err))
+	// In an outage, refreshes fail in several ways in turn.
+	l.Lasting(when(r.Err != nil), zap.ErrorLevel, "failed",
+		"sitemap refresh failed; the published sitemap stays", "sitemap refreshes succeed again", zap.Error(r.Err))
 	if r.Err != nil {
 		return
 	}
 	r.logFailures(l)
-	l.OnceIf(rep.Result == outcome.HeldBack, zap.WarnLevel, "held back",
-		"sitemap change held back until later refreshes confirm it", zap.String("reason", rep.Reason))
+	l.Lasting(when(rep.Result == outcome.HeldBack), zap.WarnLevel, "held back",
+		"sitemap change held back until later refreshes confirm it", "no sitemap change is held back any more",
+		zap.String("reason", rep.Reason))
 	// That a site has no pages is logged once, with its reason, and not beside the source that failed.
 	if rep.Result == outcome.Empty {
 		return
@@ -201,12 +204,25 @@ func (r *Refresh) logFailures(l *logonce.Logger) {
 		l.Once(zap.ErrorLevel, "panic", "parsing a page panicked: it counts as one that did not respond",
 			zap.Error(r.Crawled.Panic), zap.ByteString("stack", panicked.Stack))
 	}
+	var names []string
+	for _, f := range r.Merged.Failed {
+		names = append(names, Unreadable(f.Input, f.Name))
+	}
 	err := Failures(r.Merged.Failed)
 	stack := zap.Skip()
 	if panicked, ok := errors.AsType[*merge.PanicError](err); ok {
 		stack = zap.ByteString("stack", panicked.Stack)
 	}
-	l.OnceIf(err != nil, zap.ErrorLevel, "sources", "gathering pages failed", zap.Error(err), stack)
+	l.Lasting(strings.Join(names, "; "), zap.ErrorLevel, "sources",
+		"gathering pages failed", "all sources are read again", zap.Error(err), stack)
+}
+
+// when returns the name of a condition that has only one; "": it does not apply.
+func when(applies bool) string {
+	if applies {
+		return "applies"
+	}
+	return ""
 }
 
 // logPages logs how many pages are listed and left out. Without a change, that is for quiet: by default, a site is
@@ -223,11 +239,24 @@ func (r *Refresh) logPages(l *logonce.Logger, quiet *zap.Logger, rep, before *Re
 	}
 	switch {
 	case r.Changed:
-		l.Info("sitemap refreshed", fields...)
+		l.Info("sitemap refreshed", append(fields, r.changes()...)...)
 	case rep.Result == outcome.Unchanged && !maps.Equal(rep.LeftOut, leftOutBefore):
 		l.Info("sitemap refreshed, other pages are left out", fields...)
 	default:
 		quiet.Debug("sitemap refreshed, nothing changed", fields...)
+	}
+}
+
+// changes are the log fields of the pages that differ; nil: with crawl off, no record tells.
+func (r *Refresh) changes() []zap.Field {
+	if r.Crawled.Generation == nil {
+		return nil
+	}
+	of := &r.Selected.Changes
+	return []zap.Field{
+		zap.Int("added", of.Added.Count),
+		zap.Int("changed", of.Changed.Count),
+		zap.Int("removed", of.Removed.Count),
 	}
 }
 
@@ -243,10 +272,10 @@ func (r *Refresh) logAdvice(l *logonce.Logger, rep *Report) {
 
 	// While pages are still to be fetched, a link to a page may yet be found.
 	isComplete := !r.Partial && rep.Pending == 0
-	orphans := r.Selected.Orphans
-	l.OnceIf(isComplete && orphans.Count > 0, zap.InfoLevel, "orphans",
-		"some listed pages have no incoming links",
-		zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
+	if orphans := r.Selected.Orphans; isComplete {
+		l.Grown(orphans.Count, zap.InfoLevel, "orphans", "some listed pages have no incoming links",
+			zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
+	}
 }
 
 // CommonReason is the one reason for which more than half of the pages are not listed, with its remedy, where a

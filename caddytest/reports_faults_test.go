@@ -1,0 +1,160 @@
+package caddytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
+)
+
+// brokenList is an application whose list fails in turn in several ways while fails is set.
+type brokenList struct {
+	pages *web
+	fails atomic.Bool
+	asked atomic.Int64 // for the list
+}
+
+func (f *brokenList) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/list.txt" {
+		f.pages.ServeHTTP(w, r)
+		return
+	}
+	switch n := f.asked.Add(1); {
+	case !f.fails.Load():
+		_, _ = w.Write([]byte("/one\n/two\n"))
+	case n%3 == 0:
+		panic(http.ErrAbortHandler)
+	default:
+		w.WriteHeader(http.StatusInternalServerError + int(n%3))
+	}
+}
+
+// TestOutageIsLogged: an outage is told when it begins and when it ends, however requests fail meanwhile.
+func TestOutageIsLogged(t *testing.T) {
+	trouble := func(s *server) []string {
+		var lines []string
+		for _, level := range []string{"warn", "error"} {
+			lines = append(lines, s.LogLines(`"level":"`+level+`"`, `"logger":"http.handlers.sitemap`)...)
+		}
+		return lines
+	}
+	wantOne := func(s *server, over string) {
+		s.T.Helper()
+		s.Logged(`"level":"info"`, over)
+		said := make(map[string]int)
+		for _, line := range append(trouble(s), s.LogLines(over)...) {
+			var l struct{ Msg string }
+			harness.Must(s.T, json.Unmarshal([]byte(line), &l))
+			said[l.Msg]++
+		}
+		for message, n := range said {
+			if n > 1 {
+				s.T.Errorf("%q is logged %d times", message, n)
+			}
+		}
+		if n := len(s.LogLines("gathering pages failed")); n != 1 {
+			s.T.Errorf("%d lines say that it begins", n)
+		}
+	}
+	t.Run("of an application's list", func(t *testing.T) {
+		app := &brokenList{pages: newWeb(map[string]string{"/one": linking("one"), "/two": linking("two")})}
+		s := prepare(t, nil)
+		s.LoadApp(behind("urls /list.txt"), app.ServeHTTP)
+		s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/one", harness.Local+"/two")
+		app.fails.Store(true)
+		before := app.asked.Load()
+		s.Eventually(func() bool { s.Refreshes(1); return app.asked.Load() > before+6 }, s.SitemapLog)
+		app.fails.Store(false)
+		s.Refreshes(1)
+		wantOne(s, "read again")
+	})
+	t.Run("of a source of its own", func(t *testing.T) {
+		script := newScript(t, "/a", "/b")
+		s := start(t, scriptedSites(t, 1, ""), nil)
+		s.WantLocs("http://s0.localhost:{port}/sitemap.xml", "http://s0.localhost:{port}/a", "http://s0.localhost:{port}/b")
+		for _, why := range []string{"no route", "refused", "no route", "timed out"} {
+			script.with(func() { script.err = fmt.Errorf("the database is gone: %s", why) })
+			s.Refreshes(1)
+		}
+		script.with(func() { script.err = nil })
+		s.Refreshes(1)
+		wantOne(s, "read again")
+	})
+}
+
+// TestOrphansAreLoggedOnce: that pages have no incoming links is told once, and again where there are a tenth more.
+func TestOrphansAreLoggedOnce(t *testing.T) {
+	names := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprint("/page", i))
+		}
+		return all
+	}
+	script := newScript(t, names(20)...)
+	s := start(t, scriptedSites(t, 1, ""), nil)
+	lines := func(want int) {
+		t.Helper()
+		if got := s.LogLines("no incoming links"); len(got) != want {
+			t.Errorf("got %q, want %d lines", got, want)
+		}
+	}
+	for _, step := range []struct{ pages, lines int }{{20, 1}, {21, 1}, {20, 1}, {22, 1}, {23, 2}, {20, 2}, {23, 2}, {25, 2}, {27, 3}} {
+		script.with(func() { script.pages = names(step.pages) })
+		s.Refreshes(1)
+		s.Crawled()
+		lines(step.lines)
+	}
+}
+
+// TestRefreshedSaysWhatChanged: the line of a refresh counts the pages that were added, changed and removed.
+func TestRefreshedSaysWhatChanged(t *testing.T) {
+	site := harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1h\n }\n file_server\n}"
+	s := start(t, site, map[string]string{"site/index.html": "home", "site/a.html": "a", "site/b.html": "b"})
+	last := func() (c struct{ Added, Changed, Removed int }) {
+		lines := s.LogLines(`"msg":"sitemap refreshed"`)
+		harness.Must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &c))
+		return c
+	}
+	s.Crawled()
+	if got := last(); got.Added != 3 || got.Changed+got.Removed != 0 {
+		t.Errorf("at first: %+v", got)
+	}
+	s.Put("site/new.html", "new", harness.DayOf(1))
+	s.Put("site/a.html", harness.Whole("", strings.Repeat("another text ", 9)), harness.DayOf(2))
+	s.Put("site/b.html", harness.Whole(`<meta name="robots" content="noindex">`, "b"), harness.DayOf(3))
+	s.Crawled()
+	if got := last(); got.Added != 1 || got.Changed != 1 || got.Removed != 1 {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestLastModifiedMoves: a client that sends nothing but If-Modified-Since gets each new version of a document, also of two
+// within a second, and where what it knows is of a clock that was ahead.
+func TestLastModifiedMoves(t *testing.T) {
+	s := start(t, harness.Local+" {\n root * {dir}/site\n sitemap {\n feed\n html\n }\n file_server\n}", map[string]string{"site/index.html": "home"})
+	s.Crawled()
+	const ahead = "Fri, 31 Dec 2100 23:59:59 GMT"
+	documents := []string{"/sitemap.xml", "/sitemap.xml.gz", "/sitemap.txt", "/sitemap.html"}
+	known := make(map[string]string)
+	for i := range 5 {
+		for _, name := range documents {
+			r := s.Get(harness.Local+name, "If-Modified-Since: "+known[name])
+			if r.StatusCode != http.StatusOK || r.Header.Get("Last-Modified") == known[name] {
+				t.Errorf("%s, version %d, after %q: status %d, %q", name, i, known[name], r.StatusCode, r.Header.Get("Last-Modified"))
+			}
+			known[name] = r.Header.Get("Last-Modified")
+			if r := s.Get(harness.Local+name, "If-Modified-Since: "+ahead); r.StatusCode != http.StatusOK {
+				t.Errorf("%s, after %s: status %d", name, ahead, r.StatusCode)
+			}
+		}
+		s.Write(map[string]string{fmt.Sprintf("site/%d.html", i): fmt.Sprint("page ", i)})
+		s.Refreshes(1)
+	}
+	s.Eventually(func() bool {
+		return s.Get(harness.Local+"/robots.txt", "If-Modified-Since: "+ahead).StatusCode == http.StatusOK
+	}, s.SitemapLog)
+}
