@@ -90,8 +90,10 @@ func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 // or without where it says something else. It returns the status, 0 where none was sent.
 func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, urls []string) (int, error) {
 	header := w.Header()
-	rec := recorder.New(recorder.Options{Limit: maxRobots, Header: header})
-	err := next.ServeHTTP(rec, wholeOf(r))
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	rec := recorder.New(recorder.Options{Limit: maxRobots, Header: header, Stop: stop})
+	err := serveRecorded(rec, wholeOf(r).WithContext(ctx), next)
 	// The length is another one with the lines, and is set anew where it is known.
 	header.Del("Content-Length")
 	status := cmp.Or(rec.Status, statusOf(err))
@@ -121,6 +123,18 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 	}
 	describeNaming(header, body, isMade)
 	return serveContent(w, r, time.Time{}, bytes.NewReader(body)), nil
+}
+
+// serveRecorded has a handler serve a request until no more of the body is kept. One that is stopped then has not failed: a
+// proxy panics to say that it has not passed on the whole response.
+func serveRecorded(rec *recorder.Recorder, r *http.Request, next caddyhttp.Handler) (err error) {
+	defer func() {
+		if rec.Ended {
+			_ = recover()
+			err = nil
+		}
+	}()
+	return next.ServeHTTP(rec, r)
 }
 
 // wholeOf returns a request for the whole of what a request asks for, as it is: the client's conditions, and the range that it

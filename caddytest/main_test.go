@@ -45,7 +45,7 @@ var slow = []string{
 	"Saved",
 
 	// what people report
-	"BuildSlowApplication", "RefreshAmidCrawl", "VisitedHostRedirects",
+	"BuildSlowApplication", "RefreshAmidCrawl", "VisitedHostRedirects", "EndlessRobots",
 
 	// what goes wrong around Caddy
 	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SpoiltChunk",

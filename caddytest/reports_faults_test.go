@@ -158,3 +158,46 @@ func TestLastModifiedMoves(t *testing.T) {
 		return s.Get(harness.Local+"/robots.txt", "If-Modified-Since: "+ahead).StatusCode == http.StatusOK
 	}, s.SitemapLog)
 }
+
+// TestEndlessRobots: of a robots.txt that never ends, visitors get what fits, and its application is left alone then.
+func TestEndlessRobots(t *testing.T) {
+	for name, test := range map[string]struct {
+		method string
+		status int
+	}{
+		"a robots.txt":  {http.MethodGet, http.StatusOK},
+		"an error page": {http.MethodGet, http.StatusInternalServerError},
+		"its headers":   {http.MethodHead, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var running atomic.Int64
+			line := []byte(strings.Repeat("Disallow: /private/\n", 1000))
+			s := prepare(t, nil)
+			s.LoadApp(behind("links"), func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/robots.txt" {
+					w.Header().Set("Content-Type", "text/html")
+					_, _ = w.Write([]byte(linking("home")))
+					return
+				}
+				running.Add(1)
+				defer running.Add(-1)
+				w.Header().Set("Content-Type", "text/plain")
+				// The module itself may read the site's.
+				if !strings.Contains(r.UserAgent(), "caddy-sitemap") {
+					w.WriteHeader(test.status)
+				}
+				_, err := w.Write([]byte("User-agent: *\n"))
+				for err == nil {
+					_, err = w.Write(line)
+				}
+			})
+			s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
+			r := s.Do(test.method, harness.Local+"/robots.txt")
+			isWhole := len(r.Text) >= 8<<20 || test.method == http.MethodHead
+			if r.StatusCode != test.status || !isWhole {
+				t.Errorf("status %d, %d bytes", r.StatusCode, len(r.Text))
+			}
+			s.Eventually(func() bool { return running.Load() == 0 }, func() string { return "the application goes on" })
+		})
+	}
+}

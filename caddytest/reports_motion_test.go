@@ -63,8 +63,10 @@ func TestBuildSlowApplication(t *testing.T) {
 // fetch before it publishes.
 func TestRefreshAmidCrawl(t *testing.T) {
 	for name, method := range map[string]func(s *server){
-		"by the command":   func(s *server) { s.command("refresh") },
-		"by the admin API": func(s *server) { _, _ = s.Try(http.MethodPost, "http://localhost:{admin}/sitemap/refresh?site="+harness.Local) },
+		"by the command": func(s *server) { s.command("refresh") },
+		"by the admin API": func(s *server) {
+			_, _ = s.Try(http.MethodPost, "http://localhost:{admin}/sitemap/refresh?site="+harness.Local)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var links []string
@@ -99,10 +101,10 @@ func TestVisitedHostRedirects(t *testing.T) {
 		responses map[string]string
 		want      []string
 	}{
-		"to a page":        {map[string]string{"/": redirecting("/en/"), "/en/": linking("home", "/en/a"), "/en/a": linking("a")}, []string{"/en/", "/en/a"}},
-		"twice":            {map[string]string{"/": redirecting("/latest"), "/latest": redirecting("/7"), "/7": linking("seven", "/a"), "/a": linking("a")}, []string{"/7", "/a"}},
-		"not, and links":   {map[string]string{"/": linking("home", "/a"), "/a": linking("a")}, []string{"/", "/a"}},
-		"to a file": {map[string]string{"/": "301\nLocation: /index.php\n\n", "/index.php": linking("home")}, []string{"/index.php"}},
+		"to a page":      {map[string]string{"/": redirecting("/en/"), "/en/": linking("home", "/en/a"), "/en/a": linking("a")}, []string{"/en/", "/en/a"}},
+		"twice":          {map[string]string{"/": redirecting("/latest"), "/latest": redirecting("/7"), "/7": linking("seven", "/a"), "/a": linking("a")}, []string{"/7", "/a"}},
+		"not, and links": {map[string]string{"/": linking("home", "/a"), "/a": linking("a")}, []string{"/", "/a"}},
+		"to a file":      {map[string]string{"/": "301\nLocation: /index.php\n\n", "/index.php": linking("home")}, []string{"/index.php"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepareWithAdmin(t, nil)
