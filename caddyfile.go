@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -73,9 +74,11 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func (h *Handler) options([]string) option.Options {
-	const inRule = "write it into a rule: rule /news/* { changefreq daily }"
-	const inFiles = "write it into the block of files: files { include *.pdf }"
-	const inIndexNow = "write it into the block of indexnow"
+	const inRule = " into the block of 'rule /news/*'"
+	const inFiles = " into the block of 'files'"
+	const inIndexNow = " into the block of 'indexnow'"
+	const inLinks = " into the block of 'links'"
+	const inGlobal = "it is for all sites: write the line '%s' into the block of 'sitemap' in the global options"
 	crawlOff := false
 	key := ""
 	all := option.Options{
@@ -129,18 +132,18 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "ping", Usage: "<url with {sitemap}...>", To: &h.Ping},
 		{Name: "hub", Usage: "<url...>", To: &h.Hubs},
 		{Name: "root", Hint: "write 'root * <folder>' beside sitemap, or 'files <folder>' in its block"},
-		{Name: "endpoint", Hint: inIndexNow},
-		{Name: "daily", Hint: inIndexNow},
-		{Name: "changefreq", Hint: inRule},
-		{Name: "priority", Hint: inRule},
-		{Name: "query", Hint: "write it into the block of a source: links { query id }"},
-		{Name: "include", Hint: inFiles},
-		{Name: "include_only", Hint: inFiles},
-		{Name: "depth", Hint: "write it into the block of links: links { depth 20 }"},
-		{Name: "state", Hint: "it is for all sites: write 'sitemap { state <folder> }' into the global options"},
-		{Name: "remember_hosts", Hint: "it is for all sites: write 'sitemap { remember_hosts <n> }' into the global options"},
-		{Name: "storage", Hint: "it is for all sites: write 'sitemap { storage caddy }' into the global options"},
-		{Name: "fleet_patience", Hint: "it is for all sites: write 'sitemap { fleet_patience 10m }' into the global options"},
+		{Name: "endpoint", Hint: "write the line 'endpoint https://www.bing.com/indexnow'" + inIndexNow},
+		{Name: "daily", Hint: "write the line 'daily 1000'" + inIndexNow},
+		{Name: "changefreq", Hint: "write the line 'changefreq daily'" + inRule},
+		{Name: "priority", Hint: "write the line 'priority 0.8'" + inRule},
+		{Name: "query", Hint: "write the line 'query id'" + inLinks + " or of another source"},
+		{Name: "include", Hint: "write the line 'include *.pdf'" + inFiles},
+		{Name: "include_only", Hint: "write the line 'include_only /blog/*'" + inFiles},
+		{Name: "depth", Hint: "write the line 'depth 20'" + inLinks},
+		{Name: "state", Hint: fmt.Sprintf(inGlobal, "state /var/lib/caddy/sitemap")},
+		{Name: "remember_hosts", Hint: fmt.Sprintf(inGlobal, "remember_hosts 1000")},
+		{Name: "storage", Hint: fmt.Sprintf(inGlobal, "storage caddy")},
+		{Name: "fleet_patience", Hint: fmt.Sprintf(inGlobal, "fleet_patience 10m")},
 	}
 	for _, module := range caddy.GetModules(sourceNamespace) {
 		all = append(all, option.Option{Name: module.ID.Name(), To: h.unmarshalSource})

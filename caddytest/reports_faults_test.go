@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -199,5 +200,42 @@ func TestEndlessRobots(t *testing.T) {
 			}
 			s.Eventually(func() bool { return running.Load() == 0 }, func() string { return "the application goes on" })
 		})
+	}
+}
+
+// TestHintsAsTyped: what an error says to write is valid where it says so.
+func TestHintsAsTyped(t *testing.T) {
+	s := prepare(t, nil)
+	inSite := func(lines string) string {
+		return "http://localhost:{port} {\nroot * {dir}\nsitemap {\n" + lines + "\n}\nfile_server\n}\n"
+	}
+	typed := regexp.MustCompile(`write the line '([^']+)' into the block of '([^']+)'( in the global options)?`)
+	for _, option := range []string{"query id", "depth 3", "include *.pdf", "include_only /a/*", "changefreq daily", "priority 0.5",
+		"endpoint https://example.com", "daily 5", "state off", "storage caddy", "fleet_patience 5m", "remember_hosts 5"} {
+		_, err := s.Adapt(inSite(option))
+		found := typed.FindStringSubmatch(fmt.Sprint(err))
+		if found == nil {
+			t.Errorf("%s: %v", option, err)
+			continue
+		}
+		line, block, isGlobal := found[1], found[2], found[3] != ""
+		corrected := inSite(block + " {\n" + line + "\n}")
+		if isGlobal {
+			corrected = "{\n" + block + " {\n" + line + "\n}\n}\n" + inSite("")
+		}
+		if _, err := s.Adapt(corrected); err != nil || !strings.HasPrefix(line, strings.Fields(option)[0]+" ") {
+			t.Errorf("%s: %q typed into %q: %v", option, line, block, err)
+		}
+	}
+	// Others say what to write without a block.
+	for option, hint := range map[string]string{"root /srv": "files <folder>", "indexnow {\nkey abcdefgh\n}": "indexnow <key>"} {
+		_, err := s.Adapt(inSite(option))
+		corrected := strings.NewReplacer("<folder>", "{dir}", "<key>", "abcdefgh").Replace(hint)
+		if !strings.Contains(fmt.Sprint(err), hint) {
+			t.Errorf("%s: %v", option, err)
+		}
+		if _, err := s.Adapt(inSite(corrected)); err != nil {
+			t.Errorf("%s: %q: %v", option, corrected, err)
+		}
 	}
 }

@@ -311,6 +311,42 @@ func (s noDelete) Delete(ctx context.Context, key string) error {
 	return s.Shared.Delete(ctx, key)
 }
 
+// strictDelete is a storage that does not delete what is missing, and says so in its own words.
+type strictDelete struct{ Shared }
+
+func (s strictDelete) Delete(ctx context.Context, key string) error {
+	if _, err := s.Load(ctx, key); err != nil {
+		return errors.New("404 Not Found")
+	}
+	return s.Shared.Delete(ctx, key)
+}
+
+// TestCollectStrict: garbage is collected where deleting what is missing fails: what another node has deleted, or what no
+// ledger knows, which listing the storage finds.
+func TestCollectStrict(t *testing.T) {
+	for name, garbage := range map[string]string{"that a ledger has": "", "of versions before ledgers": partKey("stray")} {
+		bubble(t, name, func(t *testing.T, f *fake) {
+			n := node(f, nil)
+			storage := n.Storage
+			n.Storage = func() Shared { return strictDelete{storage()} }
+			if garbage != "" {
+				f.change(garbage, []byte("stray"))
+			}
+			again(t, n, "kept", "a", "b", "c", "d", "e")
+			pass(t, n, 10*time.Minute)
+			again(t, n, "kept")
+			// Three errors would end each attempt.
+			for _, lost := range []string{"a", "b", "c"} {
+				f.change(partKey(lost), nil)
+			}
+			pass(t, n, 3*time.Hour)
+			if got := f.stored(); len(got) != 4 {
+				t.Errorf("stored: %q", got)
+			}
+		})
+	}
+}
+
 // TestCollectFails: collecting ends after a few errors, and goes on later. One object that cannot be deleted does not keep
 // the others.
 func TestCollectFails(t *testing.T) {

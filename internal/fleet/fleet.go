@@ -237,7 +237,7 @@ func (n *Node) write(ctx context.Context, key string, value []byte) error {
 	}
 	_, err := do(ctx, n, kind, "", func(ctx context.Context, s Shared) (any, error) {
 		if value == nil {
-			return nil, s.Delete(ctx, path.Join(n.Prefix, key))
+			return nil, store.Delete(ctx, s, path.Join(n.Prefix, key))
 		}
 		// What does not exist is an error here, as where the folder of all is gone: a commit must not name what is not
 		// stored.

@@ -2,7 +2,6 @@ package persist
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"time"
 
@@ -80,11 +79,7 @@ func (f *File) Delete(ctx context.Context) error {
 	}
 	return f.call(ctx, func(ctx context.Context) error {
 		f.unsure = true // whatever is saved next is to be stored
-		err := f.storage.Delete(ctx, f.key)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		return store.Delete(ctx, f.storage, f.key)
 	})
 }
 

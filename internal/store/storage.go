@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path"
 	"strings"
@@ -19,6 +20,19 @@ type Storage interface {
 
 // NewMemory returns a Storage that lasts as long as the process.
 func NewMemory() Storage { return &memory{} }
+
+// Delete deletes a value, if there is one: some storages return an error of their own where there is none.
+func Delete(ctx context.Context, s Storage, key string) error {
+	err := s.Delete(ctx, key)
+	if err == nil {
+		return nil
+	}
+	_, missing := s.Load(ctx, key)
+	if errors.Is(missing, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
 
 type memory struct{ values sync.Map }
 
@@ -63,7 +77,7 @@ func (s *Store) write(ctx context.Context, name string, value []byte) error {
 	}
 	key := path.Join(s.Prefix, name)
 	if value == nil {
-		return s.storage.Delete(ctx, key)
+		return Delete(ctx, s.storage, key)
 	}
 	return s.storage.Store(ctx, key, value)
 }
