@@ -564,9 +564,9 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 // none does, in the root of the request if a file server uses it, else in that of the only file server in the prefix; never
 // in the working directory. rooted: the root was set before this handler, for all requests.
 func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
-	path := page.Unescape(prefix) + "/"
-	front, folders, hasFront := h.reach(r, path)
-	main, _, hasMain := h.reach(r, path+"page.html")
+	top := page.Unescape(prefix) + "/"
+	front, folders, hasFront := h.reach(r, top)
+	main, _, hasMain := h.reach(r, top+"page.html")
 	if !hasMain {
 		main = front
 		hasMain = hasFront
@@ -579,6 +579,11 @@ func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFi
 		at.front = strings.TrimPrefix(front.path, "/")
 	}
 	at.root = main.root
+	// A rewrite may put a folder before all paths: rewrite * /site{uri}.
+	if at.front != "" && main.path == front.path+"page.html" {
+		at.root = path.Join(filepath.ToSlash(at.root), at.front)
+		at.front = ""
+	}
 	servers := []fileServer{main}
 	if !hasMain || main.at.prefix != prefix {
 		served := h.mounts.served(r, prefix, replacerOf(r))

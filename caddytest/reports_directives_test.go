@@ -22,13 +22,15 @@ var directives = map[string]struct{ site, pages string }{
 	"invoke":       {"invoke files", "/ /about.html /blog/ /blog/first.html"},
 	"map": {"root {dir}/files\nmap {path} {to} {\n/about.html /blog/\ndefault \"\"\n}\n" +
 		"@moved not vars {to} \"\"\nredir @moved {to} 301\nsitemap\nfile_server", "/ /blog/ /blog/first.html"},
-	"method":        {"root {dir}/files\n@writes not method GET HEAD\nrespond @writes 405\nsitemap\nfile_server", "/ /about.html /blog/ /blog/first.html"},
-	"respond":       {"root {dir}/files\nrespond /blog/* \"Access denied\" 403 {\nclose\n}\nrespond /health OK\nsitemap\nfile_server", "/ /about.html"},
-	"reverse-proxy": {"root {dir}/files\nsitemap\nhandle /api/* {\nreverse_proxy {app}\n}\nhandle {\nfile_server\n}", "/ /about.html /blog/ /blog/first.html"},
-	"rewrite":       {"root {dir}/files\nsitemap\n@page file {path}.html\nrewrite @page {path}.html\nfile_server", "/ /about /blog/ /blog/first"},
-	"templates":     {"root {dir}/templates\nsitemap\ntemplates\nfile_server", "/"},
-	"strangers":     {"root {dir}/files\n@known remote_ip 127.0.0.1\nsitemap\nhandle / {\nfile_server\n}\nfile_server @known", "/"},
-	"vars":          {"vars folder files\nroot {dir}/{vars.folder}\nsitemap\nfile_server", "/ /about.html /blog/ /blog/first.html"},
+	"method":         {"root {dir}/files\n@writes not method GET HEAD\nrespond @writes 405\nsitemap\nfile_server", "/ /about.html /blog/ /blog/first.html"},
+	"respond":        {"root {dir}/files\nrespond /blog/* \"Access denied\" 403 {\nclose\n}\nrespond /health OK\nsitemap\nfile_server", "/ /about.html"},
+	"reverse-proxy":  {"root {dir}/files\nsitemap\nhandle /api/* {\nreverse_proxy {app}\n}\nhandle {\nfile_server\n}", "/ /about.html /blog/ /blog/first.html"},
+	"rewrite":        {"root {dir}/files\nsitemap\n@page file {path}.html\nrewrite @page {path}.html\nfile_server", "/ /about /blog/ /blog/first"},
+	"templates":      {"root {dir}/templates\nsitemap\ntemplates\nfile_server", "/"},
+	"rewrite-host":   {"root {dir}/hosts\nsitemap\nrewrite * /{host}{uri}\nfile_server", "/ /two.html"},
+	"rewrite-folder": {"root {dir}\nsitemap\nrewrite * /files{uri}\ntry_files {path} {path}.html\nfile_server", "/ /about /blog/ /blog/first"},
+	"strangers":      {"root {dir}/files\n@known remote_ip 127.0.0.1\nsitemap\nhandle / {\nfile_server\n}\nfile_server @known", "/"},
+	"vars":           {"vars folder files\nroot {dir}/{vars.folder}\nsitemap\nfile_server", "/ /about.html /blog/ /blog/first.html"},
 
 	// pages of an application
 	"copy-response": {"sitemap\nreverse_proxy {app} {\n@missing status 404\nhandle_response @missing {\ncopy_response 200\n}\n}", "/ /about"},
@@ -57,13 +59,16 @@ func proxied(w http.ResponseWriter, r *http.Request) {
 // TestReportsDirectives: with each directive, what is listed is what a visitor reaches.
 func TestReportsDirectives(t *testing.T) {
 	s := prepareWithAdmin(t, map[string]string{
-		"files/index.html":      "Welcome to all",
-		"files/about.html":      "This is about us",
-		"files/blog/index.html": "All posts of the blog",
-		"files/blog/first.html": "The first post of the blog",
-		"templates/index.html":  `<!doctype html><title>T</title>{{include "/part.html"}}`,
-		"templates/part.html":   "<p>a part of a page",
-		"templates/gone.html":   `<!doctype html><title>gone</title>{{httpError 404}}`,
+		"files/index.html":                   "Welcome to all",
+		"files/about.html":                   "This is about us",
+		"files/blog/index.html":              "All posts of the blog",
+		"files/blog/first.html":              "The first post of the blog",
+		"hosts/rewrite-host.test/index.html": "The site of this host",
+		"hosts/rewrite-host.test/two.html":   "Two of this host",
+		"hosts/other.test/index.html":        "The site of another host",
+		"templates/index.html":               `<!doctype html><title>T</title>{{include "/part.html"}}`,
+		"templates/part.html":                "<p>a part of a page",
+		"templates/gone.html":                `<!doctype html><title>gone</title>{{httpError 404}}`,
 	})
 	var caddyfile strings.Builder
 	caddyfile.WriteString("&(files) {\nroute {\nroot {dir}/files\nsitemap\nfile_server\n}\n}\n")
