@@ -20,7 +20,7 @@ const (
 // prospects are what determines when a site is next due.
 type prospects struct {
 	now     time.Time
-	noticed bool      // something cannot wait, such as that the site is no alias any more
+	noticed bool      // something cannot wait, such as that the site is no alias any more, or a source that was too slow
 	planned time.Time // when the configuration before, from which this one goes on, had the site due; zero: there is no plan
 
 	// The last refresh.
@@ -211,6 +211,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 	probed := s.probed.Load()
 	p := prospects{
 		now:      s.app.now(),
+		noticed:  s.isPatient,
 		begun:    begun,
 		interval: s.handler.settings.interval,
 		isGiven:  s.handler.RefreshInterval != 0,

@@ -150,7 +150,10 @@ func (s *site) swap(r *refreshing, next *publication) bool {
 		}
 	}
 	r.served = next
-	s.setReady()
+	s.isPatient = s.isHurried && r.hasTimedOut()
+	if !s.awaitsSource() {
+		s.setReady()
+	}
 	return true
 }
 

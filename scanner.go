@@ -217,6 +217,8 @@ func (s *site) run() {
 	begun := s.app.now()
 	s.firstLook = s.isFirstLook()
 	s.runs++
+	s.isHurried = !wait.IsDone(s.ready) && !s.isPatient && s.app.building == nil
+	s.isPatient = false
 	s.planning.Lock()
 	s.prospected = nil
 	s.planning.Unlock()
@@ -239,7 +241,7 @@ func (s *site) run() {
 	if out.Result == outcome.Failed {
 		s.fail(out, begun)
 	}
-	if out.IsKnown() {
+	if out.IsKnown() && !s.awaitsSource() {
 		s.setReady()
 	}
 	s.checkSetup()

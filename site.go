@@ -274,6 +274,8 @@ type site struct {
 	absences  int       // the last refreshes, in a row, that found no front page
 	hasLeft   bool      // the last refresh has left pages that are due
 	firstLook bool      // the refresh under way is a first look: see isFirstLook
+	isHurried bool      // the refresh under way has no time for slow sources: requests wait for what others name
+	isPatient bool      // the next one has, as a source was too slow
 	probedAt  time.Time // when the site was last probed
 
 	reached map[string]bool             // by suffix: whether requests for the document reach the handler; only the refresh uses it

@@ -2,6 +2,7 @@ package sitemap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -87,7 +88,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	// A source that yields nothing for so long is left out of this refresh. A folder of very many files on a network disk may
 	// need a minute, which requests that wait for the first sitemap do not have.
 	patience := sourcePatience
-	if !r.wasReady {
+	if s.isHurried {
 		patience = firstPatience
 	}
 	r.candidates = merge.Start(ctx, source.inputs(), merge.Options{
@@ -104,6 +105,19 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	r.crawling = s.crawler.Start(r.candidates, s.policy(r))
 	return nil
 }
+
+// hasTimedOut reports whether a source was too slow.
+func (r *refreshing) hasTimedOut() bool {
+	if r.candidates == nil {
+		return false
+	}
+	return slices.ContainsFunc(r.candidates.Result().Failed, func(f merge.InputError) bool {
+		return errors.Is(f.Err, merge.ErrTimeout)
+	})
+}
+
+// awaitsSource reports whether nothing is served, and a source was too slow that may name all there is.
+func (s *site) awaitsSource() bool { return s.isPatient && s.published().snapshot == nil }
 
 // crawlTime returns how long the crawl of a refresh goes on once all candidates are known. What it does not reach is due in the
 // next refresh.

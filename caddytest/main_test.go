@@ -48,7 +48,7 @@ var slow = []string{
 	"BuildSlowApplication", "RefreshAmidCrawl", "VisitedHostRedirects", "EndlessRobots",
 
 	// what goes wrong around Caddy
-	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SpoiltChunk",
+	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SlowList", "SpoiltChunk",
 }
 
 // commandVar, in the environment, makes of the test's program Caddy's.
