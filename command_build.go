@@ -321,7 +321,14 @@ func (b *build) build(ctx context.Context, s *site, folder *export.Folder) error
 	if out.Err != nil {
 		return out.Err
 	}
-	if err := report.Failures(out.Merged.Failed); err != nil {
+	// What nobody has written into the configuration fails no build.
+	failed := slices.DeleteFunc(out.Merged.Failed, func(f merge.InputError) bool {
+		if f.Name == ownSitemaps {
+			b.Notes = append(b.Notes, f.Name+": "+f.Err.Error())
+		}
+		return f.Name == ownSitemaps
+	})
+	if err := report.Failures(failed); err != nil {
 		return err
 	}
 	snapshot := s.published().snapshot

@@ -46,6 +46,7 @@ type ownSet struct {
 	documents map[string]*ownDocument // by URL
 	pages     int                     // of all documents
 	foreign   int                     // URLs in all documents that name another origin
+	broken    int                     // entries of all documents that cannot be read
 	origin    string                  // one such origin
 	unread    int                     // documents for which there was no time yet
 	proxied   bool                    // an upstream responded to a request for a document
@@ -66,6 +67,7 @@ type ownDocument struct {
 	children []string // URLs of the documents that it names, or of the one to which it redirects
 	redirect bool     // it redirects
 	foreign  int      // URLs in it that name another origin
+	broken   int      // entries that cannot be read
 	origin   string   // one such origin
 
 	isRead    bool          // the document was read at least once, or there is none
@@ -106,6 +108,11 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	if own.pages == 0 && own.foreign > 0 {
 		r.Warn("own sitemaps elsewhere", ownElsewhere,
 			zap.String("base_url", r.BaseURL), zap.String("named", own.origin), zap.Int("urls", own.foreign))
+	}
+	r.LeaveOut("broken entry of an own sitemap", own.broken)
+	if own.broken > 0 {
+		r.Warn("own sitemaps broken", "some entries of the site's own sitemap are no XML, so they are ignored: check the sitemap "+
+			"with 'caddy sitemap check'", zap.Int("entries", own.broken))
 	}
 	var failed []error
 	for _, url := range slices.Sorted(maps.Keys(own.documents)) {
@@ -290,6 +297,7 @@ func (s *ownSet) add(url string, doc *ownDocument) {
 	s.documents[url] = doc
 	s.pages += len(doc.pages)
 	s.foreign += doc.foreign
+	s.broken += doc.broken
 	s.origin = cmp.Or(s.origin, doc.origin)
 	s.proxied = s.proxied || doc.proxied
 	if !doc.isRead && doc.err == nil {
@@ -360,6 +368,7 @@ func (r *Refresh) lookAtOwn(
 	// A new document that is cut off says what came before the error.
 	if !before.isRead && doc != nil {
 		kept.pages = doc.pages
+		kept.broken = doc.broken
 	}
 	kept.at = r.Now
 	kept.err = err
@@ -520,7 +529,13 @@ func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte
 			}
 			return nil
 		},
-		Refuse: func(_ int, text string, _ error) { doc.addForeign(text) },
+		Refuse: func(_ int, text string, err error) {
+			if errors.Is(err, urllist.ErrBroken) {
+				doc.broken++
+				return
+			}
+			doc.addForeign(text)
+		},
 	}
 	err := reader.Read(ctx, bytes.NewReader(content))
 	slices.SortStableFunc(doc.pages, page.Compare)

@@ -1,7 +1,10 @@
 package caddytest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -53,5 +56,73 @@ func TestSlowList(t *testing.T) {
 			close(release)
 			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, strings.Fields(test.want))...)
 		})
+	}
+}
+
+// brokenSitemaps are sitemaps in which the entry of /b.html cannot be read, or something behind all entries.
+func brokenSitemaps() map[string]string {
+	entry := func(path, more string) string {
+		return "<url><loc>" + harness.Local + path + "</loc><lastmod>2024-05-06</lastmod>" + more + "</url>"
+	}
+	urlset := func(entries ...string) string {
+		return `<?xml version="1.0"?><urlset xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">` + strings.Join(entries, "\n") + "</urlset>\n"
+	}
+	a := entry("/a.html", "")
+	c := entry("/c.html", "")
+	return map[string]string{
+		"a bare ampersand":    urlset(a, entry("/b.html?x=1&y=2", ""), c),
+		"one of an image":     urlset(a, entry("/b.html", "<image:image><image:loc>/i.png?x&y</image:loc></image:image>"), c),
+		"a control character": urlset(a, entry("/b.html\x0b", ""), c),
+		"an entity":           strings.Replace(urlset(a, entry("/b.html", "<x>&writer;</x>"), c), "?>", `?><!DOCTYPE urlset [<!ENTITY writer "me">]>`, 1),
+		"a missing end tag":   urlset(a, entry("/b.html", "<priority>"), c),
+		"junk behind it":      urlset(a, c) + "\n<b>Warning</b>: memory & time <br",
+		"a cut end":           strings.TrimSuffix(urlset(a, c, entry("/b.html", "")), "/url></urlset>\n"),
+	}
+}
+
+// TestBrokenSitemaps: what is wrong with an entry of a generator's sitemap is lost with that entry, and told. No build fails
+// for a sitemap that nobody has named.
+func TestBrokenSitemaps(t *testing.T) {
+	for name, sitemap := range brokenSitemaps() {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, map[string]string{"root/a.html": page("a"), "root/b.html": page("b"), "root/c.html": page("c")})
+			s.Write(map[string]string{"root/sitemap.xml": s.Expand(sitemap)})
+			s.Load(harness.Local + " {\nroot {dir}/root\n" + plain + "file_server\n}")
+			s.WantDates(harness.Local, map[string]string{"/a.html": "2024-05-06", "/b.html": "", "/c.html": "2024-05-06"})
+			if name != "junk behind it" {
+				s.Logged("own sitemap", "no XML", `"entries":1`)
+			}
+		})
+	}
+}
+
+// TestBuildBesideBrokenSitemap: a build lists what can be read, and says what cannot.
+func TestBuildBesideBrokenSitemap(t *testing.T) {
+	dir := t.TempDir()
+	harness.Must(t, os.MkdirAll(dir+"/root", 0o755))
+	write := func(name, content string) {
+		harness.Must(t, os.WriteFile(dir+"/root/"+name, []byte(content), 0o644))
+	}
+	var compressed bytes.Buffer
+	z := gzip.NewWriter(&compressed)
+	_, err := z.Write([]byte("<urlset><url><loc>https://example.com/a.html</loc><lastmod>2024-05-06</lastmod></url></urlset>"))
+	harness.Must(t, err)
+	harness.Must(t, z.Close())
+	write("a.html", page("a"))
+	write("sitemap.xml.gz", compressed.String()+"done in 3 s\n")
+	build(t, dir, "--root", "root", "--base-url", "https://example.com", "--out", "out")
+	wantLocs(t, dir+"/out", "https://example.com", "/a.html")
+	text, err := os.ReadFile(dir + "/out/sitemap.xml")
+	harness.Must(t, err)
+	if !strings.Contains(string(text), "2024-05-06") {
+		t.Errorf("the date is missing: %s", text)
+	}
+
+	harness.Must(t, os.Remove(dir+"/root/sitemap.xml.gz"))
+	write("sitemap.xml", "<urlset><url><loc>https://example.com/a.html</loc></url><url><loc>https://exam")
+	r := build(t, dir, "--root", "root", "--base-url", "https://example.com", "--out", "second")
+	wantLocs(t, dir+"/second", "https://example.com", "/a.html")
+	if !strings.Contains(r.stdout+r.stderr, "own sitemaps") {
+		t.Errorf("nothing is told of the sitemap: %s%s", r.stdout, r.stderr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -63,10 +64,11 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 	b := bufio.NewReader(r)
 	r = b
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
-		r, err = gzip.NewReader(b)
+		z, err := gzip.NewReader(b)
 		if err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
+		r = untilJunk{z}
 	}
 	// A few bytes of gzip can hold gigabytes: the bound is for what they decompress to.
 	limited := &io.LimitedReader{R: r, N: maxDocument + 1}
@@ -81,6 +83,17 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 		err = errors.Join(errDocument, err)
 	}
 	return err
+}
+
+// untilJunk reads a gzip file, behind which something else may follow, such as a message of the program that wrote it.
+type untilJunk struct{ z *gzip.Reader }
+
+func (u untilJunk) Read(b []byte) (n int, err error) {
+	n, err = u.z.Read(b)
+	if errors.Is(err, gzip.ErrHeader) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // isSitemap reports whether a document is a sitemap in XML. Declarations and comments may stand before its root element.
@@ -143,50 +156,113 @@ func (s *Reader) readLines(ctx context.Context, b *bufio.Reader) error {
 	return ctx.Err()
 }
 
-// readXML reads a urlset or a sitemapindex. charset is that by which r was decoded; "": that which it declares.
-func (s *Reader) readXML(ctx context.Context, r io.Reader, charset string, depth int) error {
-	d := xml.NewDecoder(r)
-	d.CharsetReader = DecodeDeclared
-	if charset != "" {
-		d.CharsetReader = DecodeNothing
+// readXML reads a urlset or a sitemapindex, each entry by itself: what is wrong in one, or behind all of them, says nothing
+// of the others. charset is that by which b was decoded; "": that which it declares.
+func (s *Reader) readXML(ctx context.Context, b *bufio.Reader, charset string, depth int) error {
+	text, err := decodeXML(b, charset)
+	if err != nil {
+		return err
 	}
-	d.Entity = xml.HTMLEntity // tolerated: others write these files
+	entries := bufio.NewScanner(text)
+	entries.Buffer(nil, maxEntry)
+	entries.Split(splitEntries)
 	var failed []error
-	for n := 1; ctx.Err() == nil && s.stopped == nil; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return errors.Join(failed...)
-		}
-		start, isEntry := entryStart(token)
-		if err == nil && !isEntry {
-			continue
-		}
-		var e entry
-		if err == nil {
-			err = d.DecodeElement(&e, &start)
-		}
-		var unknown CharsetError
-		if errors.As(err, &unknown) {
-			return errors.Join(append(failed, unknown)...) // it is the whole document's, not that of an entry
-		}
-		if err != nil {
-			return errors.Join(append(failed, fmt.Errorf("entry %d: %w", n, err))...)
-		}
+	var cut error // of the last entry: what would follow it is not known
+	for n := 1; s.stopped == nil && ctx.Err() == nil && entries.Scan(); n++ {
+		name, e, err := readEntry(entries.Bytes())
 		loc := strings.TrimSpace(e.Loc)
-		if start.Name.Local == "sitemap" {
+		cut = nil
+		switch {
+		case errors.Is(err, io.EOF): // the end of the document, without an entry
+		case err != nil:
+			s.Refuse(n, short(strings.TrimSpace(entries.Text())), fmt.Errorf("%w: %w", ErrBroken, err))
+			if strings.HasSuffix(err.Error(), "unexpected EOF") {
+				cut = fmt.Errorf("entry %d: %w", n, err)
+			}
+		case name == "sitemap":
 			if err := s.readChild(ctx, loc, depth+1); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", short(loc), err))
 			}
-		} else {
+		default:
 			p, err := e.page(loc, s.Base)
 			_ = s.take(n, loc, p, err) // its error is in s.stopped
 		}
-		n++
 	}
 	if s.stopped != nil {
 		return s.stopped
 	}
-	return ctx.Err()
+	failed = append(failed, cut, entries.Err(), ctx.Err())
+	return errors.Join(failed...)
+}
+
+// declaredCharset matches the charset that XML declares.
+var declaredCharset = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([^"']+)`)
+
+// decodeXML returns XML in UTF-8.
+func decodeXML(b *bufio.Reader, charset string) (io.Reader, error) {
+	head, _ := b.Peek(1024)
+	m := declaredCharset.FindSubmatch(head)
+	if charset != "" || m == nil {
+		return b, nil
+	}
+	return DecodeDeclared(string(m[1]), b)
+}
+
+// maxEntry is the most bytes of an entry, which may have a thousand images.
+const maxEntry = 16 << 20
+
+var (
+	entryBegins = regexp.MustCompile(`<(\w+:)?(url|sitemap)[\s>]`)
+	entryPart   = regexp.MustCompile(`<!--|<!\[CDATA\[|</(\w+:)?(url|sitemap)\s*>`)
+)
+
+// splitEntries is a [bufio.SplitFunc]: each token ends with an entry, but for the last one. End tags in comments and in
+// CDATA sections end nothing.
+func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	at := 0
+	for {
+		part := entryPart.FindIndex(data[at:])
+		if part == nil {
+			break
+		}
+		name := string(data[at+part[0] : at+part[1]])
+		at += part[1]
+		end := map[string]string{"<!--": "-->", "<![CDATA[": "]]>"}[name]
+		if end == "" {
+			return at, data[:at], nil
+		}
+		closed := bytes.Index(data[at:], []byte(end))
+		if closed < 0 {
+			break
+		}
+		at += closed + len(end)
+	}
+	if !atEOF || len(data) == 0 {
+		return 0, nil, nil
+	}
+	return len(data), data, nil
+}
+
+// ErrBroken is the error of an entry that is no XML.
+var ErrBroken = errors.New("the entry is no XML")
+
+// readEntry reads the entry with which a token ends; [io.EOF]: there is none.
+func readEntry(token []byte) (name string, e entry, err error) {
+	if !entryBegins.Match(token) {
+		return "", e, io.EOF
+	}
+	d := xml.NewDecoder(bytes.NewReader(token))
+	d.CharsetReader = DecodeNothing
+	d.Entity = xml.HTMLEntity // tolerated: others write these files
+	for {
+		next, err := d.Token()
+		if err != nil {
+			return "", e, err
+		}
+		if start, isEntry := entryStart(next); isEntry {
+			return start.Name.Local, e, d.DecodeElement(&e, &start)
+		}
+	}
 }
 
 // entry is a <url> of a urlset, or a <sitemap> of a sitemapindex.

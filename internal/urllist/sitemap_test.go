@@ -103,7 +103,10 @@ func TestRead(t *testing.T) {
 		{"index of an index", sitemapOf("/index.xml"), []string{"/z"}, ""},
 		{"index of an index of an index", sitemapOf("/deep.xml"), nil, "too deep"},
 		{"index of itself", sitemapOf("/self.xml"), nil, "too deep"},
-		{"broken", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>", []string{"/a"}, "entry 2"},
+		{"broken", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>", []string{"/a", `2: "<url><loc>": the entry is no XML: XML synta`}, "entry 2"},
+		{"broken entries", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>/b?x&y</loc></url><!-- <url><loc>/c</loc></url> --><url><loc>" + base + "/d</loc></url></urlset>",
+			[]string{"/a", `2: "<url><loc>": the entry is no XML: XML synta`, "/d"}, ""},
+		{"end tags that are none", "<urlset><url><!-- </url> --><loc><![CDATA[/a</url>]]></loc></url><s:url ><s:loc>/b</s:loc></s:url ></urlset>", []string{"/a%3C/url%3E", "/b"}, ""},
 		{"no gzip", "\x1f\x8b", nil, "decompressing"},
 		{"a bomb", gzipped(strings.Repeat(" ", maxDocument+1)), []string{`1: "          ": the line is longer than 65536 `}, "longer than 67108864 bytes"},
 	} {
