@@ -47,6 +47,7 @@ type ownSet struct {
 	pages     int                     // of all documents
 	foreign   int                     // URLs in all documents that name another origin
 	broken    int                     // entries of all documents that cannot be read
+	extended  int                     // entries with versions in other languages, images or videos
 	origin    string                  // one such origin
 	unread    int                     // documents for which there was no time yet
 	proxied   bool                    // an upstream responded to a request for a document
@@ -68,6 +69,7 @@ type ownDocument struct {
 	redirect bool     // it redirects
 	foreign  int      // URLs in it that name another origin
 	broken   int      // entries that cannot be read
+	extended int      // entries with versions in other languages, images or videos
 	origin   string   // one such origin
 
 	isRead    bool          // the document was read at least once, or there is none
@@ -113,6 +115,12 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 	if own.broken > 0 {
 		r.Warn("own sitemaps broken", "some entries of the site's own sitemap are no XML, so they are ignored: check the sitemap "+
 			"with 'caddy sitemap check'", zap.Int("entries", own.broken))
+	}
+	extract := r.site.handler.settings.extract
+	isCollected := extract.Alternates && extract.Images
+	if own.extended > 0 && !isCollected {
+		r.Warn("own sitemaps extended", "the site's own sitemap has versions in other languages, images or videos, which are not "+
+			"taken from it: let the pages declare them, and set 'extensions alternates images'", zap.Int("entries", own.extended))
 	}
 	var failed []error
 	for _, url := range slices.Sorted(maps.Keys(own.documents)) {
@@ -298,6 +306,7 @@ func (s *ownSet) add(url string, doc *ownDocument) {
 	s.pages += len(doc.pages)
 	s.foreign += doc.foreign
 	s.broken += doc.broken
+	s.extended += doc.extended
 	s.origin = cmp.Or(s.origin, doc.origin)
 	s.proxied = s.proxied || doc.proxied
 	if !doc.isRead && doc.err == nil {
@@ -538,6 +547,7 @@ func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte
 		},
 	}
 	err := reader.Read(ctx, bytes.NewReader(content))
+	doc.extended = reader.Extended
 	slices.SortStableFunc(doc.pages, page.Compare)
 	slices.Sort(doc.children)
 	if errors.Is(err, errTooManyPages) {

@@ -239,7 +239,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestOrderOfSignals: what a visitor met comes before what lists tell, and of that what was fetched longest ago.
+// TestOrderOfSignals: what lists tell comes first, of that what was fetched longest ago, then what a visitor met.
 func TestOrderOfSignals(t *testing.T) {
 	l := NewLimiter(1000, 1)
 	c := New(Options{Limiter: l})
@@ -248,10 +248,15 @@ func TestOrderOfSignals(t *testing.T) {
 	for i := range 10 {
 		a.add(&store.Record{Path: fmt.Sprint("/list-", i), Cause: store.ByList, Fetched: now - int64(i)}, now)
 	}
-	a.add(&store.Record{Path: "/visited", Cause: store.ByVisitor, Fetched: now}, now)
-	ordered := a.order(l.spend)
-	if len(ordered) != 11 || ordered[0].rec.Path != "/visited" || ordered[1].rec.Path != "/list-9" {
-		t.Errorf("%d jobs", len(ordered))
+	a.add(&store.Record{Path: "/lost", Cause: store.ByLostLink, Fetched: 1}, now)
+	a.add(&store.Record{Path: "/visited", Cause: store.ByVisitor, Fetched: 1}, now)
+	var got []string
+	for _, j := range a.order(l.spend) {
+		got = append(got, j.rec.Path)
+	}
+	isOrdered := len(got) == 12 && got[0] == "/list-9" && got[9] == "/list-0" && got[10] == "/visited"
+	if !isOrdered {
+		t.Errorf("got %q", got)
 	}
 }
 

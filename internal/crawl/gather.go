@@ -294,9 +294,12 @@ func (r *Run) unname(rec *store.Record, now int64) {
 
 // toLinked makes a page that a source named one that links name.
 func toLinked(rec *store.Record) {
-	rec.Flags &^= store.Named | store.ModDay | store.Sources
+	rec.Flags &^= store.Named | store.Sources
+	// What a list said holds until the page was fetched: see dropListDate.
+	if rec.Version != 0 {
+		rec.ModTime = rec.ListDate
+	}
 	rec.Version = 0
-	rec.ModTime = 0
 	rec.ListDate = 0
 	rec.ChangeFreq = 0
 	rec.Priority = 0

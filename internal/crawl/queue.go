@@ -84,12 +84,16 @@ func orderOf(of class) func(a, b *job) int {
 	return func(a, b *job) int { return cmp.Compare(b.late, a.late) }
 }
 
-// rankOf returns which signals come first: those of visitors, who see what is wrong now.
+// rankOf returns which signals come first: what the application itself says has changed, and then what visitors see, whose
+// errors may be of many pages that nobody misses.
 func rankOf(cause store.Cause) int {
-	if cause == store.ByVisitor {
+	switch cause {
+	case store.ByList:
 		return 0
+	case store.ByVisitor:
+		return 1
 	}
-	return 1
+	return 2
 }
 
 // trim keeps the first of too many jobs of a class. The others come in the next round, if this one fetches anything.

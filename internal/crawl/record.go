@@ -48,6 +48,7 @@ func apply(rec *store.Record, f *fetched) comparison {
 		fail(rec, status, f.now)
 		return failed
 	}
+	dropListDate(rec)
 	etag := resp.Header.Get("Etag")
 	if len(etag) > maxETag {
 		etag = ""
@@ -91,6 +92,15 @@ func apply(rec *store.Record, f *fetched) comparison {
 		return afterStatus(&before, rec)
 	}
 	return came
+}
+
+// dropListDate drops the date of a list that does not name the page any more.
+func dropListDate(rec *store.Record) {
+	if rec.Flags&store.Named != 0 {
+		return
+	}
+	rec.ModTime = 0
+	rec.Flags &^= store.ModDay
 }
 
 // wasEmptied reports whether a page that was a document is an empty response, for the first time: its file may be read

@@ -215,8 +215,12 @@ func TestName(t *testing.T) {
 				t.Errorf("%s: got %d, a list's %d %t, want %d, %d %t", test.name, rec.ModTime, rec.ListDate, day, test.modTime, test.list, test.day)
 			}
 			toLinked(&rec)
-			if rec.ModTime != 0 || rec.ListDate != 0 {
+			if rec.ModTime != test.p.LastMod || rec.ListDate != 0 {
 				t.Errorf("%s: %d and %d stay of a page that no source names", test.name, rec.ModTime, rec.ListDate)
+			}
+			dropListDate(&rec)
+			if rec.ModTime != 0 || rec.Flags&store.ModDay != 0 {
+				t.Errorf("%s: %d stays of a page that no source names, and that was fetched", test.name, rec.ModTime)
 			}
 		}
 	}

@@ -342,11 +342,9 @@ func (d *dates) declaresBuild(rec *store.Record, text date) bool {
 	return isNew && !hasMoved
 }
 
-// listDate returns the date that a list gives a page; zero: none does.
+// listDate returns the date that a list gives a page, or gave until it dropped the page, which was not fetched since; zero:
+// none does.
 func listDate(rec *store.Record) date {
-	if rec.Flags&store.Named == 0 {
-		return date{}
-	}
 	isDay := rec.Flags&store.ModDay != 0
 	if rec.Version != 0 { // then ModTime is the file's
 		return date{rec.ListDate, isDay}

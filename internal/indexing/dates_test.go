@@ -272,7 +272,7 @@ func TestLastMod(t *testing.T) {
 		{"mtime, a list's, of a file", with{isFile, listed, flag(store.ModDay)}, ModTime, listDate, true},
 		{"off, a list's, of a file", with{isFile, listed}, Off, 0, false},
 		{"a list's that declares", with{declared}, Auto, day0 + 5, false},
-		{"one that no list names", with{func(r *store.Record) { r.Flags, r.Linked = r.Flags&^store.Named, noon.Unix() }}, Auto, text, false},
+		{"one that no list names any more", with{func(r *store.Record) { r.Flags, r.Linked = r.Flags&^store.Named, noon.Unix() }}, Auto, list, false},
 	} {
 		record := rec("/a =1")
 		record.ModTime, record.First = file, 7

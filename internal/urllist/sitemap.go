@@ -45,6 +45,9 @@ type Reader struct {
 	// text in at most 200 bytes, and why.
 	Refuse func(line int, text string, err error)
 
+	// Extended counts the entries with versions in other languages, images or videos, which are not kept.
+	Extended int
+
 	documents int   // of indexes, so far
 	stopped   error // by Yield
 }
@@ -184,6 +187,9 @@ func (s *Reader) readXML(ctx context.Context, b *bufio.Reader, charset string, d
 				failed = append(failed, fmt.Errorf("%s: %w", short(loc), err))
 			}
 		default:
+			if len(e.Links)+len(e.Images)+len(e.Videos) > 0 {
+				s.Extended++
+			}
 			p, err := e.page(loc, s.Base)
 			_ = s.take(n, loc, p, err) // its error is in s.stopped
 		}
@@ -271,6 +277,11 @@ type entry struct {
 	LastMod    string `xml:"lastmod"`
 	ChangeFreq string `xml:"changefreq"`
 	Priority   string `xml:"priority"`
+
+	// What is not kept: xhtml:link, image:image and video:video.
+	Links  []struct{} `xml:"link"`
+	Images []struct{} `xml:"image"`
+	Videos []struct{} `xml:"video"`
 }
 
 // entryStart returns the start tag of an entry, whatever namespace it has.
