@@ -88,7 +88,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	// A source that yields nothing for so long is left out of this refresh. A folder of very many files on a network disk may
 	// need a minute, which requests that wait for the first sitemap do not have.
 	patience := sourcePatience
-	if s.isHurried {
+	if s.isHurried && !r.wasReady {
 		patience = firstPatience
 	}
 	r.candidates = merge.Start(ctx, source.inputs(), merge.Options{
