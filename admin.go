@@ -269,7 +269,8 @@ type siteStatus struct {
 	NamedBy  string `json:"named_by"`            // configuration or visitors
 	ServedBy string `json:"served_by,omitempty"` // the site whose documents stand for this one's
 
-	Attention attention `json:"attention"` // what an operator is to look at
+	Attention attention    `json:"attention"`        // what an operator is to look at
+	Paused    *pauseStatus `json:"paused,omitempty"` // nil: pages are requested
 
 	// What is served.
 	Pages  int       `json:"pages"`
@@ -318,6 +319,7 @@ func (s *site) status() siteStatus {
 	}
 	served := s.published()
 	st.NextRefresh = toSecond(s.schedule.Due())
+	st.Paused = s.pauseStatus()
 	st.LastRefresh = served.report
 	st.Refreshing = s.stage.Load()
 	st.Watched = s.watched()
@@ -346,6 +348,21 @@ func (s *site) status() siteStatus {
 	}
 	s.addVisits(&st)
 	return st
+}
+
+// pauseStatus is what there is to show of a pause in which no page is requested but, unless the status is 429, the front page.
+type pauseStatus struct {
+	Until  time.Time `json:"until"`
+	Status int       `json:"status,omitempty"` // of the response that has led to it; 0: there was none
+}
+
+// pauseStatus returns the pause of the site; nil: there is none.
+func (s *site) pauseStatus() *pauseStatus {
+	p, isPaused := s.handler.limiter.Paused()
+	if !isPaused {
+		return nil
+	}
+	return &pauseStatus{Until: toSecond(p.Until), Status: p.Status}
 }
 
 // confirmBy takes the age of what the shared storage has for that of the last refresh: other nodes may have confirmed what this

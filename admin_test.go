@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
@@ -37,7 +38,7 @@ import (
 func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	h := &Handler{sources: []input{new(SourceFiles), new(SourceURLs)}, logger: zap.New(core)}
+	h := &Handler{sources: []input{new(SourceFiles), new(SourceURLs)}, logger: zap.New(core), limiter: crawl.NewLimiter(1, 1)}
 	a := &App{now: time.Now, events: &eventQueue{queue: make(chan func(), 2)}}
 	s := &site{identity: identity{handler: h, origin: "http://a.example"}, app: a, state: new(siteState)}
 	s.id.handler, s.logger, s.ctx, s.schedule = h, logonce.New(h.logger.With(zap.String("site", s.url()))), context.Background(), schedule.New(time.Time{})

@@ -255,7 +255,7 @@ func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, bod
 
 func (s *site) fetchSlowly(ctx context.Context, path string) (*crawl.Response, error) {
 	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: peekBody})
-	if err == nil && res.Proxied {
+	if err == nil && res.Made {
 		s.handler.limiter.AwaitTurn(ctx, s.rank())
 	}
 	return res, err

@@ -65,6 +65,8 @@ type explanation struct {
 	// ReadAgain is when that page is read again, or those that would most likely link to a page that nothing names.
 	ReadAgain []rereading `json:"read_again,omitempty"`
 
+	Paused *pauseStatus `json:"paused,omitempty"` // until when pages are not requested; nil: they are
+
 	// Now is what an anonymous visitor gets, and then where that leads.
 	Now []liveResponse `json:"now,omitempty"`
 }
@@ -165,6 +167,7 @@ func (s *site) explainNow(ctx context.Context, path string) (*explanation, error
 		return nil, fmt.Errorf("reading the page's record: %w", err)
 	}
 	x.QueryDropped = droppedParameters(path, x.URL)
+	x.Paused = s.pauseStatus()
 	x.Now = s.follow(ctx, x)
 	last := x.Now[len(x.Now)-1]
 	now := x.Now[0].Status
@@ -470,7 +473,7 @@ func (s *site) addUnnamed(x *explanation, path string) {
 		x.Meaning = "At the last refresh, no source named it. Links to it do not count without the source 'links'."
 	}
 	if s.isByLinks() {
-		x.Meaning += " No source is written, and an upstream returns the front page, so pages are found as by 'links'."
+		x.Meaning += " No source is written, and no file is the front page, so pages are found as by 'links'."
 		x.Remedy = "Link to it, or write the sources: 'files' and 'links', or 'links' and 'urls'."
 	}
 	if _, isClean := s.cleaner().Clean(path); !isClean {

@@ -50,6 +50,9 @@ func (s *site) dueOf(rec *store.Record) (at time.Time, by string) {
 // refresh.
 func (s *site) byRefresh(at time.Time) time.Time {
 	next := toSecond(s.schedule.Due())
+	if p := s.pauseStatus(); p != nil && next.Before(p.Until) {
+		next = p.Until
+	}
 	if at.Before(next) {
 		return next
 	}

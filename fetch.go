@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -204,7 +205,11 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,
 		ProtoMinor: 1,
-		Header:     http.Header{"User-Agent": {fetchUserAgent}, "Accept": {htmlmeta.AcceptPage}},
+		Header: http.Header{
+			"User-Agent":    {fetchUserAgent},
+			"Accept":        {htmlmeta.AcceptPage},
+			"Cache-Control": {"no-cache"}, // a cache in front may have what was there a while ago
+		},
 		Body:       http.NoBody,
 		RemoteAddr: anonymousAddr,
 	}).WithContext(ctx)
@@ -274,8 +279,10 @@ func statusOf(err error) int {
 // siteFetcher fetches the pages of one site.
 type siteFetcher struct {
 	*identity
-	server *serverFetcher
-	routes uint64 // digest of the server's routes for the site: see digestRoutes
+	server  *serverFetcher
+	routes  uint64 // digest of the server's routes for the site: see digestRoutes
+	makes   bool   // one of them may make pages
+	crawler *crawl.Crawler
 }
 
 // digest returns the digest of settings and routes: if it changes, the site is refreshed at once.
@@ -295,17 +302,55 @@ func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *
 	return f.get(ctx, crawl.Request{Path: path, Header: header, Limit: limit}, p)
 }
 
-// get requests an internal path: see identity.internalPath.
+// errPaused is the error of a request that was not made, as the site pauses: see [crawl.Pause].
+var errPaused = errors.New("requests pause")
+
+// get requests an internal path: see identity.internalPath. Where the response is likely to be made, the request waits for its
+// turn. Those for hosts that visitors named have waited for theirs: see paceProbe.
 func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
+	if f.onDemand {
+		return f.fetch(ctx, r, p)
+	}
+	path := r.Path
+	if p != nil {
+		path += "/" // the handler may respond itself, as it does to no other request
+	}
+	isFront := r.Path == f.id.prefix+"/"
+	res, ok, err := f.crawler.Do(ctx, crawl.Single{Path: path, Knocks: isFront}, func() (*crawl.Response, error) {
+		return f.fetch(ctx, r, p)
+	})
+	if !ok {
+		err = cmp.Or(ctx.Err(), errPaused)
+	}
+	return res, err
+}
+
+// fetch requests an internal path at once.
+func (f *siteFetcher) fetch(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
 	q := f.request(r)
 	q.probe = p
-	return f.server.fetch(ctx, q)
+	res, err := f.server.fetch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	isExplained := !f.makes || r.OfFile || isOfFile(res.Header) || p.isOurs()
+	res.Made = res.Proxied || !isExplained || res.Status == http.StatusTooManyRequests
+	return res, nil
+}
+
+// isOfFile reports whether a response has the ETag that Caddy's file server makes of a file's time and size.
+func isOfFile(header http.Header) bool {
+	at, size, _ := strings.Cut(strings.Trim(header.Get("Etag"), `"`), "-")
+	modified, err := strconv.ParseInt(at, 36, 64)
+	isTime := err == nil && modified > int64(10*365*24*time.Hour)
+	_, err = strconv.ParseInt(size, 36, 64)
+	return isTime && err == nil
 }
 
 // Fetch implements [crawl.Fetcher] for paths of the site's URLs.
 func (f *siteFetcher) Fetch(ctx context.Context, r crawl.Request) (*crawl.Response, error) {
 	r.Path = f.internalPath(r.Path)
-	res, err := f.server.fetch(ctx, f.request(r))
+	res, err := f.fetch(ctx, r, nil)
 	a := f.handler.app
 	a.counts.fetched(res)
 	if a.building != nil {

@@ -40,7 +40,7 @@ type probeResult struct {
 	remedy        string // what to do about a site that lists nothing
 	movedTo       string // origin to which all requests are redirected, whose pages the site's are; "": none
 	canonicalHost string // of the front page's canonical; "": none
-	proxied       bool   // an upstream returns the front page
+	proxied       bool   // no file explains the front page: an upstream or another handler makes it
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
 
 	stylesheet, llms ownFile // at the paths of ours
@@ -50,15 +50,15 @@ type probeResult struct {
 
 	entrance entrance
 
-	// rootAsked is when an upstream was asked for the sitemap, as a handler on the way to it might set the site's root; zero: no
-	// upstream responded.
+	// rootAsked is when who makes pages was asked for the sitemap, as a handler on the way there might set the site's root; zero: no
+	// file was made.
 	rootAsked time.Time
 }
 
 // ownFile says whether the site has its own document at the path of one of ours.
 type ownFile struct {
 	exists  bool
-	proxied bool      // an upstream responded to the request for it
+	proxied bool      // the response to the request for it was made
 	at      time.Time // when there was a response; zero: ask again
 }
 
@@ -106,8 +106,12 @@ type probe struct {
 	files  siteFiles
 
 	skipsFiles bool // the site's files are known, and are not asked for
-	proxied    bool // an upstream responded
+	passes     bool // the handler has passed the request on
+	proxied    bool // the response was made
 }
+
+// isOurs reports whether the handler itself has responded to the request of a probe, which may be nil.
+func (p *probe) isOurs() bool { return p != nil && p.seen != nil && !p.passes }
 
 type probeCtxKey struct{}
 
@@ -132,7 +136,7 @@ func (b blockage) result(front *crawl.Response) probeResult {
 		blocked: b.reason,
 		status:  b.status,
 		remedy:  b.remedy,
-		proxied: front != nil && front.Proxied,
+		proxied: front != nil && front.Made,
 	}
 }
 
@@ -156,10 +160,8 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	now := f.handler.app.now()
 	mayRely := func(at time.Time) bool { return !mode.isFresh && isRecent(at, now, f.handler.settings.interval) }
 
-	// Where the front page redirects, each probe requests the page with the links instead: see entrance.
-	isFrontKnown := before.entrance.path != "" && mayRely(before.entrance.asked)
-	front := before.entrance.redirect
-	status := http.StatusFound // of front, if that is relied on: any redirect will do
+	var front *crawl.Response
+	var status int
 	if mode.atFront {
 		front, status = f.fetchFront(ctx)
 		if absent := f.blockedAtFront(status, blockage{}); absent.reason != "" {
@@ -168,20 +170,23 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	}
 
 	known := askedFiles{before.siteFiles, before.rootAsked}
-	p, files, blocked, err := f.findFiles(ctx, known, mayRely(known.asked), now)
+	p, files, blocked, err := f.findFiles(ctx, known, mayRely(known.asked) || f.isPaused(), now)
 	if err != nil {
 		return probeResult{}, frontPage{}, err
 	}
 
-	if !isFrontKnown && !mode.atFront {
+	if !mode.atFront {
 		front, status = f.fetchFront(ctx)
+	}
+	if f.isPaused() {
+		return probeResult{}, frontPage{path: f.scope, response: front}, errPaused
 	}
 	blocked = f.blockedAtFront(status, blocked)
 	robots := before.robots
 	if !robots.isReliable(mayRely) {
 		robots = f.fetchRobots(ctx)
 	}
-	entrance, given := f.fetchEntrance(ctx, front, isFrontKnown, before.entrance, &robots)
+	entrance, given := f.fetchEntrance(ctx, front, before.entrance, &robots)
 	byLinks := f.byLinks(ctx, front, &files.siteFiles, before.byLinks)
 
 	// What is known of documents of the site's own stays while the site is blocked: then, all paths may return an error.
@@ -212,7 +217,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		remedy:        blocked.remedy,
 		movedTo:       movedTo,
 		canonicalHost: f.canonicalHost(front),
-		proxied:       front != nil && front.Proxied,
+		proxied:       front != nil && front.Made,
 		byLinks:       byLinks,
 		stylesheet:    stylesheet,
 		llms:          llms,
@@ -263,13 +268,17 @@ func (f *siteFetcher) findFiles(ctx context.Context, before askedFiles, skipsFil
 func (f *siteFetcher) findHandler(ctx context.Context, skipsFiles bool) (*probe, blockage, error) {
 	sitemap := f.internalDocPath("", ".xml")
 	p := &probe{handler: f.handler, prefix: f.id.prefix, skipsFiles: skipsFiles}
-	res, err := f.fetchData(ctx, sitemap, peekBody, p)
+	get := f.get
+	if skipsFiles {
+		get = f.fetch // the handler responds itself, which costs nothing
+	}
+	res, err := get(ctx, crawl.Request{Path: sitemap, Header: http.Header{"Accept": {acceptAny}}, Limit: peekBody}, p)
 	// A handler may still write to the probe, so that nothing of it may be read.
 	if errors.Is(err, errAbandoned) {
 		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
 	}
 	if p.seen == f.handler {
-		p.proxied = err == nil && res.Proxied
+		p.proxied = err == nil && res.Made
 		return p, blockage{}, nil
 	}
 	if p.seen != nil {
@@ -405,11 +414,11 @@ func (f *siteFetcher) lookForOwn(
 		before.at = time.Time{}
 		return before
 	}
-	return ownFile{exists: res.Status == http.StatusOK && isOwn(res), proxied: res.Proxied, at: now}
+	return ownFile{exists: res.Status == http.StatusOK && isOwn(res), proxied: res.Made, at: now}
 }
 
-// byLinks decides whether the pages of a site for which no source is written are found by links: an upstream returns its
-// front page, as HTML or as a redirect, and no file does. Any other response of an upstream, such as an error, decides
+// byLinks decides whether the pages of a site for which no source is written are found by links: its front page is made, as
+// HTML or as a redirect, and no file explains it. Any other response that is made, such as an error, decides
 // nothing, so that the site stays what it was while an application is restarted. front is nil if there was no response.
 func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *siteFiles, before bool) bool {
 	if f.handler.byLinks == nil {
@@ -418,7 +427,7 @@ func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *si
 	if front == nil || front.Status >= http.StatusBadRequest {
 		return before
 	}
-	if !front.Proxied {
+	if !front.Made {
 		return false
 	}
 	isRedirect := front.Status/100 == 3
@@ -442,7 +451,10 @@ func (f *siteFetcher) isFrontFile(ctx context.Context, front *crawl.Response, at
 	var found atomic.Bool
 	f.onDisk(ctx, func() {
 		isShown := files.Shows(folder, "/", front.Body, front.Truncated)
-		found.Store(isShown || mayBeLogin && files.Serves(folder, "/"))
+		// Templates fill in the index file.
+		index := files.Options{FS: fsys, Root: at.root, Index: at.index}
+		isTemplate := !front.Proxied && front.Status/100 != 3 && files.Serves(index, "/")
+		found.Store(isShown || isTemplate || mayBeLogin && files.Serves(folder, "/"))
 	})
 	return found.Load()
 }
@@ -554,6 +566,7 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	// What follows may panic, as abort does.
 	defer func() { p.files = h.locate(r, p.prefix, rooted) }()
 	if !rooted && h.wantsRoot && !p.skipsFiles {
+		p.passes = true
 		// A root inside of handle { } is set by a later handler.
 		return next.ServeHTTP(w, r)
 	}
@@ -740,7 +753,7 @@ func (s *site) logProbed(r *report.Refresh, last *report.Report) {
 		s.logRobots(&probed.robots, s.handler.settings.crawl.Off)
 	}
 	s.logger.OnceIf(probed.byLinks && isOpen, zap.InfoLevel, "by links",
-		"no source is written, and an upstream returns the front page: "+
+		"no source is written, and no file is the front page: "+
 			"pages are found as by 'links'; write 'files' to list files instead")
 	s.logEmpty(r, last, probed)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
@@ -17,21 +16,26 @@ type frontPage struct {
 	response *crawl.Response // nil: there was none
 }
 
-// entrance is the page to which a site's front page redirects. Each probe requests that page, which has the links, and only
-// every tenth requests the front page from an upstream. It never changes.
+// entrance is the page to which a site's front page redirects. Each probe requests that page, too, as it has the links. It never
+// changes.
 type entrance struct {
-	path     string          // of the page's URL; "": the front page does not redirect, or to no page that may be fetched
-	redirect *crawl.Response // of the front page
-	asked    time.Time       // when an upstream was asked for the front page; zero: none was
+	path  string // of the page's URL; "": the front page does not redirect, or to no page that may be fetched
+	first string // path to which the front page redirects, which may redirect in turn
 }
 
-// fetchFront requests the front page. Without a response, front is nil, and the status that of a gateway.
+// fetchFront requests the front page. Without a response that says something of it, front is nil, and the status that of a gateway.
 func (f *siteFetcher) fetchFront(ctx context.Context) (front *crawl.Response, status int) {
 	front, err := f.fetchWhole(ctx, f.id.prefix+"/")
-	if err != nil {
+	if err != nil || front.Status == http.StatusTooManyRequests {
 		return nil, http.StatusGatewayTimeout
 	}
 	return front, front.Status
+}
+
+// isPaused reports whether nothing but the front page is requested now. Hosts that visitors named have limits of their own.
+func (f *siteFetcher) isPaused() bool {
+	_, isPaused := f.handler.limiter.Paused()
+	return isPaused && !f.onDemand
 }
 
 // fetchWhole requests a page at an internal path as the crawl does.
@@ -44,25 +48,18 @@ func (f *siteFetcher) fetchWhole(ctx context.Context, path string) (*crawl.Respo
 }
 
 // fetchEntrance requests the page to which the front page redirects, if the probe before has seen so, too: else the crawl is to
-// see the redirect. front is the front page's response; isOld: to an earlier
-// probe.
+// see the redirect. front is the front page's response.
 func (f *siteFetcher) fetchEntrance(
-	ctx context.Context, front *crawl.Response, isOld bool, before entrance, robots *robotsRules,
+	ctx context.Context, front *crawl.Response, before entrance, robots *robotsRules,
 ) (entrance, frontPage) {
 	own := frontPage{path: f.scope, response: front}
 	first := f.entranceAfter(f.scope, front, robots)
 	if first == "" {
 		return entrance{}, own
 	}
-	at := before
-	if !isOld {
-		at = entrance{path: first, redirect: front}
-		if front.Proxied {
-			at.asked = f.handler.app.now()
-		}
-		if before.path == "" || f.entranceAfter(f.scope, before.redirect, robots) != first {
-			return at, own
-		}
+	at := entrance{path: first, first: first}
+	if before.first != first {
+		return at, own
 	}
 	next, entered := f.enter(ctx, at, robots)
 	// The first redirect leads to a second one, as before: where / redirects to /latest, and that to the current issue, a request

@@ -158,10 +158,12 @@ func TestProbe(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		b.pages = answering(test.answers)
-		got, _, err := b.site("named.example").fetcher.probe(t.Context(), probeResult{}, probeMode{})
+		s := b.site("named.example")
+		got, _, err := s.fetcher.probe(t.Context(), probeResult{}, probeMode{})
 		if err != nil || !test.want(&got) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
+		s.drop() // with a pause that a response has asked for
 	}
 }
 
@@ -548,7 +550,7 @@ func TestByLinks(t *testing.T) {
 		}
 	}
 	response := func(status int, contentType string, proxied bool) *crawl.Response {
-		return &crawl.Response{Status: status, Header: http.Header{"Content-Type": {contentType}}, Proxied: proxied}
+		return &crawl.Response{Status: status, Header: http.Header{"Content-Type": {contentType}}, Made: proxied}
 	}
 	const links, files, before = "links", "files", "before"
 	for name, test := range map[string]struct {
@@ -642,7 +644,7 @@ func TestByLinksStays(t *testing.T) {
 	restart()
 	b.refresh(s)
 	wantLinks("in another process, after pages were refused")
-	const line = "no source is written, and an upstream returns the front page: pages are found as by 'links'; write 'files' to list files instead"
+	const line = "no source is written, and no file is the front page: pages are found as by 'links'; write 'files' to list files instead"
 	if n := b.logged(line); n != 3 { // in each process
 		t.Errorf("the log says so %d times", n)
 	}

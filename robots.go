@@ -170,7 +170,7 @@ type robotsRules struct {
 	sitemaps []string // URLs of its Sitemap lines, in what crawlers read
 	size     int      // bytes, as far as they are known; over robotstxt.MaxBody, crawlers do not read all
 
-	proxied bool      // an upstream responded
+	proxied bool      // the response was made
 	at      time.Time // when there was a response
 }
 
@@ -213,7 +213,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	if res.Aborted || robotstxt.Closes(res.Status) {
 		return robotsRules{closed: true, status: res.Status}
 	}
-	robots := robotsRules{unseen: !p.robots, from: from, proxied: res.Proxied, at: f.handler.app.now()}
+	robots := robotsRules{unseen: !p.robots, from: from, proxied: res.Made, at: f.handler.app.now()}
 	if res.Status != http.StatusOK || robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body) {
 		return robots
 	}

@@ -398,9 +398,20 @@ func hostsOf(sets caddyhttp.MatcherSets) (all []string) {
 	return all
 }
 
-// digestRoutes returns the digest of a server's routes for a host, and whether one proxies requests. If the digest
+// makeNothing are the names of Caddy's handlers that make no pages: they serve files, or what the configuration has, or change
+// what others make. Of the handlers of plugins, nothing is known.
+var makeNothing = strings.Fields("authentication encode error file_server headers intercept invoke log_append map metrics push " +
+	"request_body rewrite sitemap static_response subroute tracing vars")
+
+// makesPages reports whether a handler may make pages, at a cost.
+func makesPages(handler caddyhttp.MiddlewareHandler) bool {
+	module, ok := handler.(caddy.Module)
+	return ok && !slices.Contains(makeNothing, module.CaddyModule().ID.Name())
+}
+
+// digestRoutes returns the digest of a server's routes for a host, and whether one makes pages. If the digest
 // changes, all pages are fetched again. Upstreams are no part of it, nor modules that handlers load themselves.
-func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies bool) {
+func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, makes bool) {
 	sum := xxhash.New()
 	var add func(caddyhttp.RouteList, *caddyhttp.HTTPErrorConfig)
 	add = func(routes caddyhttp.RouteList, onError *caddyhttp.HTTPErrorConfig) {
@@ -414,8 +425,7 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 			}
 			_, _ = fmt.Fprintln(sum, route.Group != "", route.Terminal, len(route.Handlers), settingsOf(route.MatcherSets))
 			for _, handler := range route.Handlers {
-				_, isProxy := handler.(*reverseproxy.Handler)
-				proxies = proxies || isProxy
+				makes = makes || makesPages(handler)
 				_, _ = fmt.Fprintln(sum, settingsOf(handler))
 				if sub, ok := handler.(*caddyhttp.Subroute); ok {
 					add(sub.Routes, sub.Errors)
@@ -427,7 +437,7 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, proxies
 	for _, name := range slices.Sorted(maps.Keys(server.NamedRoutes)) {
 		add(caddyhttp.RouteList{*server.NamedRoutes[name]}, nil)
 	}
-	return sum.Sum64(), proxies
+	return sum.Sum64(), makes
 }
 
 // settingsOf returns a module's type and settings. Of a module that cannot be encoded, it is the type alone.

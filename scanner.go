@@ -215,6 +215,7 @@ func (s *site) refreshWhenDue() {
 func (s *site) run() {
 	demanded := s.schedule.Begin()
 	begun := s.app.now()
+	s.begun = begun
 	s.firstLook = s.isFirstLook()
 	s.runs++
 	s.isHurried = !wait.IsDone(s.ready) && !s.isPatient && s.app.building == nil

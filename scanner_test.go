@@ -25,7 +25,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -277,8 +276,8 @@ func TestLimiterStays(t *testing.T) {
 	b := newBench(t, nil)
 	before := b.site("named.example")
 	defer before.drop()
-	_, _, err := b.handler.limiter.Do(t.Context(), schedule.Named, func() (*crawl.Response, error) {
-		return &crawl.Response{Status: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"3600"}}}, nil
+	_, _, err := before.crawler.Do(t.Context(), crawl.Single{Path: "/page"}, func() (*crawl.Response, error) {
+		return &crawl.Response{Status: http.StatusServiceUnavailable, Made: true, Header: http.Header{"Retry-After": {"3600"}}}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

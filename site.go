@@ -276,7 +276,8 @@ type site struct {
 	firstLook bool      // the refresh under way is a first look: see isFirstLook
 	isHurried bool      // the refresh under way has no time for slow sources: requests wait for what others name
 	isPatient bool      // the next one has, as a source was too slow
-	probedAt  time.Time // when the site was last probed
+	begun     time.Time // when the last refresh began
+	probedAt  time.Time // when the last refresh began that has probed the site
 
 	reached map[string]bool             // by suffix: whether requests for the document reach the handler; only the refresh uses it
 	counted int                         // visited paths at the last countUnlinked; only the refresh uses it
@@ -319,8 +320,8 @@ func newSite(a *App, i identity) *site {
 		logger = a.sampled
 	}
 
-	routes, proxies := digestRoutes(h.server, i.id.host)
-	s.fetcher = siteFetcher{&s.identity, a.fetchers[h.server], routes}
+	routes, makes := digestRoutes(h.server, i.id.host)
+	s.fetcher = siteFetcher{identity: &s.identity, server: a.fetchers[h.server], routes: routes, makes: makes}
 	if f := s.fetcher.server; f != nil && i.id.scheme == "https" {
 		// The certificate of a proxy in front says nothing of its visitors.
 		s.private = f.needsCertificate(i.id.host) && !trustsProxies(h.server)
@@ -340,9 +341,10 @@ func newSite(a *App, i identity) *site {
 		Slots:   a.slots,
 		Workers: cap(a.slots),
 		Now:     a.now,
-		Own:     !proxies,
+		Own:     !makes,
 		Once:    a.building != nil,
 	})
+	s.fetcher.crawler = s.crawler
 
 	s.watchers = s.newWatchers()
 	s.schedule = schedule.New(a.now())

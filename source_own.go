@@ -262,9 +262,9 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 		doc := before.documents[link.url]
 		if !doc.isCurrent(r.Now, before.unread > 0, r.demanded) {
 			known := cmp.Or(doc, new(ownDocument))
-			// What was read from a file costs no request of an upstream, and where one has responded, more will.
-			isUpstream := known.proxied || !known.isRead && (r.probed.proxied || own.proxied)
-			doc = r.lookAtOwn(ctx, waiting, link.url, known, isUpstream, most-own.pages)
+			// Where one document is made, more will be.
+			isMade := known.proxied || !known.isRead && (r.probed.proxied || own.proxied)
+			doc = r.lookAtOwn(ctx, waiting, link.url, known, isMade, most-own.pages)
 		}
 		own.add(link.url, doc)
 		links = append(links, doc.links(link)...)
@@ -349,10 +349,10 @@ func (d *ownDocument) isCurrent(now time.Time, othersUnread, demanded bool) bool
 	return isRecent && !demanded || othersUnread && d.err == nil && d.proxied
 }
 
-// lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. isUpstream
-// has the request wait for its turn, and most is about how many pages the document may have.
+// lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. most is about how
+// many pages the document may have.
 func (r *Refresh) lookAtOwn(
-	ctx, waiting context.Context, url string, before *ownDocument, isUpstream bool, most int,
+	ctx, waiting context.Context, url string, before *ownDocument, isMade bool, most int,
 ) *ownDocument {
 	path, isHere := htmlmeta.PathOn(r.BaseURL, url)
 	if !isHere {
@@ -361,7 +361,7 @@ func (r *Refresh) lookAtOwn(
 		return doc
 	}
 	conditions := r.ownConditions(before)
-	res, ok, err := r.fetchOwn(ctx, waiting, path, conditions, isUpstream)
+	res, ok, err := r.fetchOwn(ctx, waiting, path, conditions, isMade)
 	// A fetch that was cut short says nothing.
 	if !ok || ctx.Err() != nil {
 		return before
@@ -382,7 +382,7 @@ func (r *Refresh) lookAtOwn(
 	kept.at = r.Now
 	kept.err = err
 	if res != nil {
-		kept.proxied = res.Proxied
+		kept.proxied = res.Made
 	}
 	kept.wait = ownRetry
 	if before.err != nil {
@@ -410,19 +410,21 @@ func (r *Refresh) ownConditions(before *ownDocument) http.Header {
 	return header
 }
 
-// fetchOwn requests a document, in turn if an upstream responds; ok is false if there was no time for that.
+// fetchOwn requests a document; ok is false if there was no time for that.
 func (r *Refresh) fetchOwn(
-	ctx, waiting context.Context, path string, conditions http.Header, isUpstream bool,
+	ctx, waiting context.Context, path string, conditions http.Header, isMade bool,
 ) (res *crawl.Response, ok bool, err error) {
 	header := http.Header{"Accept": {acceptAny}}
 	maps.Copy(header, conditions)
 	q := crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}
-	request := func() (*crawl.Response, error) { return r.site.fetcher.get(ctx, q, nil) }
-	if isUpstream {
-		return r.site.handler.limiter.Do(waiting, r.site.rank(), request)
+	f := &r.site.fetcher
+	if !isMade {
+		res, err = f.fetch(ctx, q, nil)
+		return res, true, err
 	}
-	res, err = request()
-	return res, true, err
+	return f.crawler.Do(waiting, crawl.Single{Path: q.Path, Waits: true}, func() (*crawl.Response, error) {
+		return f.fetch(ctx, q, nil)
+	})
 }
 
 // readOwnDocument reads a document from the response to a request for it. What it returns beside an error is what it
@@ -451,7 +453,7 @@ func (r *Refresh) readOwnDocument(
 		at:       r.Now,
 		full:     r.Now,
 		changed:  before.changed,
-		proxied:  res.Proxied,
+		proxied:  res.Made,
 		etag:     res.Header.Get("Etag"),
 		modified: res.Header.Get("Last-Modified"),
 	}
@@ -471,7 +473,7 @@ func (r *Refresh) readOwnResponse(ctx context.Context, at string, res *crawl.Res
 	}
 	doc.isMissing = res.Status == http.StatusNotFound || res.Status == http.StatusGone
 	// A generator may have written it compressed alone.
-	if doc.isMissing && !res.Proxied && at == r.site.sitemapURL() {
+	if doc.isMissing && !res.Made && at == r.site.sitemapURL() {
 		doc.follow(at + ".gz")
 	}
 	if res.Status != http.StatusOK || htmlmeta.IsHTML(res.Header.Get("Content-Type")) {

@@ -74,6 +74,13 @@ func TestOwnSitemapsAreBounded(t *testing.T) {
 	}
 }
 
+// limit has the requests of a site go out at a rate from now on.
+func (b *bench) limit(s *site, rate float64) {
+	b.handler.limiter = crawl.NewLimiter(rate, 1)
+	s.crawler = crawl.New(crawl.Options{Limiter: b.handler.limiter, Rank: s.rank, Now: b.app.now})
+	s.fetcher.crawler = s.crawler
+}
+
 // TestOwnSitemapsStay: what a document said stays while it fails, however it does.
 func TestOwnSitemapsStay(t *testing.T) {
 	for name, fail := range map[string]func(w http.ResponseWriter) error{
@@ -268,7 +275,7 @@ func TestOwnSitemapsRenamed(t *testing.T) {
 			t.Fatalf("at first: got %s, %v", got, err)
 		}
 		version = 2
-		b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
+		b.limit(s, 1.0/3600)
 		time.Sleep(ownInterval)
 		if got, err := b.readOwn(s, probed, time.Now()); got != "" || err == nil || err.Error() != "1 of 2 documents are not read yet" {
 			t.Errorf("renamed: got %s, %v", got, err)
@@ -338,7 +345,7 @@ func TestOwnSitemapsUnreadAfterReload(t *testing.T) {
 					t.Fatalf("%s: then: got %v", name, err)
 				}
 			}
-			b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
+			b.limit(s, 1.0/3600)
 			b.handler.limiter.AwaitTurn(t.Context(), schedule.Fresh) // another site has the turn of this hour
 			s.own.Store(nil)                                         // the configuration after has a site of its own, with the same state
 			if _, err := b.readOwn(s, probed, time.Now()); fmt.Sprint(err) != test.want {

@@ -169,6 +169,7 @@ func TestOpenURL(t *testing.T) {
 		if testing.Short() && test.size > 0 {
 			continue // 64 MB
 		}
+		b.limit(r.site, 1000) // without the pause of a 429
 		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Content-Type", "text/plain")
 			if test.isHTML {

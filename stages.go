@@ -28,7 +28,7 @@ import (
 // too.
 func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPage, error) {
 	last := s.lastProbe()
-	if !demanded && s.goesOnWith(&last) {
+	if !demanded && s.goesOnWith(&last, s.begun) {
 		return &last, frontPage{}, nil
 	}
 	probing := s.enter(stageProbe)
@@ -37,9 +37,15 @@ func (s *site) probe(ctx context.Context, demanded bool) (*probeResult, frontPag
 		s.logHangs("it hangs")
 	})
 	probed, front, err := s.fetcher.probe(ctx, last, probeMode{isFresh: demanded, atFront: s.firstLook || s.isAbsent()})
-	s.probedAt = s.app.now()
 	if hangs.Stop() {
 		s.logHangs("")
+	}
+	isKnown := s.probed.Load() != nil || s.published().probed != nil
+	if errors.Is(err, errPaused) && isKnown {
+		return &last, front, nil
+	}
+	if err == nil {
+		s.probedAt = s.begun
 	}
 	// A host that has listed pages is not made up. While its server fails, the pages stay as long as any that fail.
 	isServed := s.published().snapshot != nil

@@ -112,7 +112,7 @@ func (s *site) awaitTurn() (of schedule.Rank, ok bool) {
 // so few that they need not wait: see probesTake.
 func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 	last := s.lastProbe()
-	if !s.onDemand || !last.proxied || s.goesOnWith(&last) {
+	if !s.onDemand || !last.proxied || s.goesOnWith(&last, s.app.now()) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -122,11 +122,17 @@ func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 	}
 }
 
-// goesOnWith reports whether the next refresh goes on with the crawl of the last one, and with what its probe has found: a
-// slice of a crawl is short.
-func (s *site) goesOnWith(probed *probeResult) bool {
-	isRecent := s.app.now().Sub(s.probedAt).Abs() < s.handler.settings.interval
-	return s.onDemand && s.hasLeft && isRecent && probed.blocked == ""
+// goesOnWith reports whether a refresh that begins at a time goes on with what the last probe has found, so that a front page
+// that is made is requested once an interval. On demand, the next slice of a crawl does.
+func (s *site) goesOnWith(probed *probeResult, at time.Time) bool {
+	isRecent := at.Sub(s.probedAt).Abs() < s.handler.settings.interval
+	if !isRecent || probed.blocked != "" {
+		return false
+	}
+	if s.onDemand {
+		return s.hasLeft
+	}
+	return probed.proxied
 }
 
 // sliceTime is how long the site's crawl goes on until it is another one's turn.

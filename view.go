@@ -196,7 +196,7 @@ func (f *frontView) view() string {
 // frontText returns a hash of the text that a reader of the front page sees, or of what it leads to. False: no application
 // has returned it.
 func (s *site) frontText(res *crawl.Response) (text uint64, ok bool) {
-	if res == nil || !res.Proxied || !page.IsConclusive(res.Status) {
+	if res == nil || !res.Made || !page.IsConclusive(res.Status) {
 		return 0, false
 	}
 	if res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {

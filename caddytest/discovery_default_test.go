@@ -47,7 +47,7 @@ func TestDiscoverByDefault(t *testing.T) {
 	go func() { _ = fcgi.Serve(listener, blog(s.Expand(harness.Local))) }()
 	s.Load(harness.Local + " {\nroot {dir}/root\n" + plain + "php_fastcgi " + listener.Addr().String() + "\nfile_server\n}")
 	s.WantDates(harness.Local, map[string]string{"/": "", "/about/": "2024-05-06", "/hello-world/": ""})
-	s.Logged("no source is written, and an upstream returns the front page", `"level":"info"`)
+	s.Logged("no source is written, and no file is the front page", `"level":"info"`)
 	status := s.Refreshes(1)
 	for _, source := range []string{`"source":"links"`, `"source":"own sitemaps"`} {
 		if !strings.Contains(status, source) {

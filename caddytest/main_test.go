@@ -26,8 +26,8 @@ var slow = []string{
 	"URLsReadAgain", "Watched.*",
 
 	// crawling
-	"Canonicals", "CanonicalThatIsNotListed", "DatesOfApplications", "Deployments", "LogOfLeftOut", "OwnSitemaps",
-	"PageAwayForAMoment", "Robots(Forbids|StaysForbidden)", "RoutesThatChange", "SitesNotPublicOnce", "TimesOfDeployments", "Upstream.*",
+	"Canonicals", "CanonicalThatIsNotListed", "CacheInFront", "DatesOfApplications", "Deployments", "FrontPage.*", "LogOfLeftOut", "Made.*", "OnePace", "OwnSitemaps",
+	"PageAwayForAMoment", "PageThatIsRateLimited", "PauseEndsWithMaintenance", "RateLimiterInCaddy", "Robots(Forbids|StaysForbidden)", "RoutesThatChange", "SitesNotPublicOnce", "TimesOfDeployments", "Upstream.*",
 	"WhatApplicationsHave", "WhatSitesHave",
 
 	// discovery

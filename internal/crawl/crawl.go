@@ -101,7 +101,7 @@ type Options struct {
 	Slots   wait.Slots           // of computing; none is held while waiting for something
 	Workers int                  // fetches of the site's own pages at a time; 0: 1
 	Now     func() time.Time     // nil: time.Now
-	Own     bool                 // no route proxies: the site itself responds for pages that are no files
+	Own     bool                 // no route makes pages: the site itself responds for pages that are no files
 
 	// Once: no crawl follows soon, so all that is due is fetched, and what has changed is not confirmed.
 	Once bool
@@ -112,7 +112,8 @@ type Crawler struct {
 	o             Options
 	proxied       memory[bool]    // by folder or extension: see isProxied
 	late          memory[bool]    // pages whose fetch was abandoned, by path
-	own, upstream atomic.Bool     // the site itself, or an upstream, has responded for a page that is no file
+	own, upstream atomic.Bool     // the site itself, or who makes pages, has responded for a page that is no file
+	refused       atomic.Int64    // when a response was a 429, in Unix seconds; 0: none was
 	soft404s      memory[soft404] // by path
 	proper404s    memory[int]     // paths that do not exist and were no soft 404s, by soft404Group
 	soft404Name   string          // last part of the paths that cannot exist

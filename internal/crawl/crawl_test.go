@@ -39,7 +39,7 @@ func (s *static) Fetch(ctx context.Context, r Request) (*Response, error) {
 	defer s.mu.Unlock()
 	s.order = append(s.order, r.Path)
 	text, ok := s.pages[r.Path]
-	resp := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Proxied: s.proxied}
+	resp := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Made: s.proxied}
 	switch words := strings.Fields(text); {
 	case text == "500", !ok && s.pages["*"] == "500":
 		resp.Status = 500

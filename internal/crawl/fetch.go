@@ -35,6 +35,7 @@ type Request struct {
 	Header http.Header                               // is sent besides the Fetcher's own; nil: nothing
 	Limit  int                                       // the most bytes of the body that are taken
 	Wants  func(status int, header http.Header) bool // whether the body is wanted, else the fetch ends; nil: it is
+	OfFile bool                                      // a file is known that explains the response
 }
 
 // Response is the response to a [Request].
@@ -44,6 +45,7 @@ type Response struct {
 	Body      []byte // of the caller; at most Request.Limit bytes
 	Truncated bool   // the body is longer
 	Proxied   bool   // an upstream answered
+	Made      bool   // no file explains it: an upstream or another handler made it, at a cost
 	Unhandled bool   // no route did: the status is 404, although a visitor gets an empty 200
 	Aborted   bool   // the connection was, before any header: the status is 403, although a visitor gets no response
 }
@@ -198,7 +200,7 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 
 	// A file that fails says nothing of who responds for others with its extension.
 	if f.resp != nil || rec.Version == 0 {
-		r.c.setProxied(rec, f.resp == nil || f.resp.Proxied)
+		r.c.setProxied(rec, f.resp == nil || f.resp.Made)
 	}
 	return true
 }
@@ -213,12 +215,12 @@ func (w *worker) request(rec *store.Record, proxied bool) (resp *Response, ok bo
 	}
 	header := w.run.condition(rec)
 	if header != nil {
-		resp, ok = w.get(rec.Path, header, proxied)
+		resp, ok = w.get(rec, header, proxied)
 		if !ok || !w.isOutdated(rec, resp) {
 			return resp, ok
 		}
 	}
-	resp, ok = w.get(rec.Path, nil, proxied)
+	resp, ok = w.get(rec, nil, proxied)
 	return unlessNotModified(resp), ok
 }
 
@@ -242,7 +244,7 @@ func (w *worker) read(path string, f *fetched, soft404Path string) bool {
 	if !meta.Document || soft404Path == "" {
 		return true
 	}
-	s, ok := w.soft404(soft404Path, resp.Proxied)
+	s, ok := w.soft404(soft404Path, resp.Made)
 	if !ok {
 		return false
 	}
@@ -287,9 +289,9 @@ func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
 	return w.run.p.Extract.Alternates && slices.ContainsFunc(meta.Alternates, isUnknown)
 }
 
-// get makes a request, with a place of the limiter where an upstream responds, and with a computing slot, which
+// get requests the page of a record, with a place of the limiter where an upstream responds, and with a computing slot, which
 // it gives up if the request takes long. resp is nil if there was no response. ok is false if there was no time.
-func (w *worker) get(path string, header http.Header, proxied bool) (resp *Response, ok bool) {
+func (w *worker) get(rec *store.Record, header http.Header, proxied bool) (resp *Response, ok bool) {
 	o := &w.run.c.o
 	if proxied {
 		of := o.Rank()
@@ -298,7 +300,7 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 			defer o.Limiter.Release(of)
 		}
 	} else {
-		ok = o.Slots.Take(w.wait)
+		ok = o.Limiter.awaitAdmission(w.wait) && o.Slots.Take(w.wait)
 	}
 	if !ok {
 		return nil, false
@@ -306,10 +308,11 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	timer := time.AfterFunc(slotTime, o.Slots.Release)
 	begun := time.Now()
 	resp, err := o.Fetcher.Fetch(w.ctx, Request{
-		Path:   path,
+		Path:   rec.Path,
 		Header: header,
 		Limit:  htmlmeta.MaxBody,
 		Wants:  WantsBody,
+		OfFile: rec.Version != 0,
 	})
 	if timer.Stop() { // else the slot was given up
 		o.Slots.Release()
@@ -317,7 +320,7 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	if w.ctx.Err() != nil {
 		// The page stays due. Fetched first in the next step of the crawl, a few that hang would keep all behind them
 		// waiting: of 50 files of which three hang, one was listed for 40 seconds.
-		w.run.c.late.put(path, true)
+		w.run.c.late.put(rec.Path, true)
 		return nil, false
 	}
 	if err != nil {
@@ -325,11 +328,22 @@ func (w *worker) get(path string, header http.Header, proxied bool) (resp *Respo
 	}
 	// A request that took no turn, but reached an upstream, delays the next turn all the same. Not in a first look (see
 	// Policy.Spares): with many new hosts, one such page each would leave no turns for other sites.
-	isCounted := proxied || resp != nil && resp.Proxied && !w.run.p.Spares
+	isCounted := proxied || resp != nil && resp.Made && !w.run.p.Spares
 	if isCounted {
-		o.Limiter.record(o.Rank(), &w.run.c.cooldown, time.Since(begun), resp)
+		w.run.c.record(time.Since(begun), resp)
 	}
-	return resp, true
+	return resp, !w.comesAgain(rec.Path, resp)
+}
+
+// comesAgain reports whether a page is requested again after the pause for which a 429 asks: that says nothing of the page. One
+// that gets a second one may have a limit of its own, and must not have the others wait.
+func (w *worker) comesAgain(path string, resp *Response) bool {
+	if !resp.isRefused() {
+		return false
+	}
+	isSecond, _ := w.run.c.late.get(path)
+	w.run.c.late.put(path, true)
+	return !isSecond
 }
 
 // WantsBody reports whether the crawl reads the body of a response.

@@ -25,8 +25,8 @@ func newFrontPage(p *Policy) frontPage {
 	path := cmp.Or(p.FrontPath, p.Scope)
 	resp := p.Front
 	leads := resp == nil || resp.Status/100 == 3 && path == p.Scope
-	// What no upstream returns is fetched without a wait for one's turn, like any page of the site itself.
-	if resp == nil || !resp.Proxied {
+	// What a file explains is fetched without a wait for one's turn, like any page of the site itself.
+	if resp == nil || !resp.Made {
 		return frontPage{leads: leads}
 	}
 	// All that the crawl reads of a response: locationOf its target, and htmlmeta the rest.

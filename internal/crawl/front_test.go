@@ -11,7 +11,7 @@ import (
 func TestFrontHash(t *testing.T) {
 	front := func(change func(p *Policy)) uint64 {
 		p := plain
-		p.Front = &Response{Status: http.StatusOK, Header: http.Header{}, Body: []byte("a"), Proxied: true}
+		p.Front = &Response{Status: http.StatusOK, Header: http.Header{}, Body: []byte("a"), Made: true}
 		change(&p)
 		return newFrontPage(&p).hash
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -30,6 +31,7 @@ type Limiter struct {
 	budget   budget    // of known pages
 	next     time.Time // no request begins before
 	cooldown cooldown  // of what the configuration names, and of upstreams that ask for it
+	pause    Pause     // the last one
 	free     [sides]int
 	line     schedule.Line[*waiter]
 	begins   bool        // a turn was granted, and its request waits for a computing slot
@@ -72,15 +74,38 @@ func NewLimiter(rate float64, concurrency int) *Limiter {
 // Rate is how many requests a second it lets pass at most.
 func (l *Limiter) Rate() float64 { return l.rate }
 
+// Pause is how long nothing is requested, because of a response, or as there was none.
+type Pause struct {
+	Until  time.Time
+	Status int // of the response; 0: there was none
+}
+
+// isFor429 reports whether requests are limited: then each one counts, also for the front page, and for a file.
+func (p *Pause) isFor429() bool { return p.Status == http.StatusTooManyRequests }
+
+// Paused returns the pause that has not ended; false: there is none.
+func (l *Limiter) Paused() (p Pause, isPaused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.checkClock()
+	// The clock may have been set back.
+	isPaused = time.Now().Before(l.pause.Until) && !l.pause.Until.After(l.next)
+	return l.pause, isPaused
+}
+
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
 func (l *Limiter) Resume(before *Limiter) {
 	// One after the other: both may be the same, as of a site that comes back while two configurations run.
 	before.mu.Lock()
 	backoff := before.cooldown.backoff
 	next := before.next
+	pause := before.pause
 	before.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if pause.Until.After(l.pause.Until) {
+		l.pause = pause
+	}
 	l.cooldown.backoff = max(l.cooldown.backoff, backoff)
 	l.postpone(next)
 }
@@ -163,6 +188,58 @@ func (l *Limiter) Release(of schedule.Rank) {
 	l.grant()
 }
 
+// Single is a request besides those of a crawl.
+type Single struct {
+	Path   string
+	Knocks bool // it is for the front page: it is made although the site pauses, and ends the pause if that is there again
+	Waits  bool // its response is known to be made, and it waits for its turn until ctx ends, whatever the pause
+}
+
+// Do makes a single request, and notes the response. Where that is likely to be made, the request waits for its turn. ok is false
+// if no request was made: the site pauses, or ctx ended, or its deadline is before the turn.
+func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, error)) (resp *Response, ok bool, err error) {
+	l := c.o.Limiter
+	p, isPaused := l.Paused()
+	isLimited := isPaused && p.isFor429()
+	rec := &store.Record{Path: s.Path}
+	isPaced := isLimited || s.Waits || c.isProxied(rec)
+	takesTurn := isPaced && (!isPaused || !s.Knocks || isLimited)
+	// A build has no later look.
+	if takesTurn && isPaused && !s.Waits && !c.o.Once {
+		return nil, false, nil
+	}
+	if takesTurn {
+		of := c.o.Rank()
+		if !l.Take(ctx, of, nil) {
+			return nil, false, nil
+		}
+		defer l.Release(of)
+	}
+	begun := time.Now()
+	resp, err = request()
+	if err != nil {
+		resp = nil
+	}
+	if resp != nil {
+		c.proxied.put(backendOf(rec), resp.Made)
+	}
+	if isPaced || resp != nil && resp.Made {
+		c.record(time.Since(begun), resp)
+	}
+	if s.Knocks && resp != nil && resp.Status < http.StatusBadRequest {
+		l.resume(&c.cooldown)
+	}
+	return resp, true, err
+}
+
+// record notes how long a request took, and its response; nil: there was none.
+func (c *Crawler) record(took time.Duration, resp *Response) {
+	if resp.isRefused() {
+		c.refused.Store(c.now())
+	}
+	c.o.Limiter.record(c.o.Rank(), &c.cooldown, took, resp)
+}
+
 // AwaitTurn waits for a turn, as Take does, and gives it back at once: for a request that is made before or after. False:
 // ctx ended, or its deadline is before the turn.
 func (l *Limiter) AwaitTurn(ctx context.Context, of schedule.Rank) bool {
@@ -171,28 +248,6 @@ func (l *Limiter) AwaitTurn(ctx context.Context, of schedule.Rank) bool {
 	}
 	l.Release(of)
 	return true
-}
-
-// Do makes one request to an upstream in its turn, and notes the response, for requests besides those of a crawl. ok is
-// false if ctx ended before, or its deadline is before the turn: then no request was made.
-func (l *Limiter) Do(
-	ctx context.Context,
-	of schedule.Rank,
-	request func() (*Response, error),
-) (resp *Response, ok bool, err error) {
-	if !l.Take(ctx, of, nil) {
-		return nil, false, nil
-	}
-	defer l.Release(of)
-	begun := time.Now()
-	resp, err = request()
-	if err != nil {
-		resp = nil
-	}
-	// The own cooldown of a site is kept by its Crawler, which makes none of these requests: that of this one is
-	// dropped.
-	l.record(of, new(cooldown), time.Since(begun), resp)
-	return resp, true, err
 }
 
 // grant grants the next turn if it is due, or has it granted in time. Under mu.
@@ -257,9 +312,49 @@ func (l *Limiter) record(of schedule.Rank, own *cooldown, took time.Duration, re
 	if cooling == own {
 		own.until = now.Add(pause)
 		pause = 0
+	} else if cooling.backoff != 0 {
+		l.pauseUntil(now.Add(pause), resp)
 	}
 	l.postpone(now.Add(max(pause, l.interval-took))) // also if it took no turn
 }
+
+// pauseUntil notes a pause because of a response; nil: there was none. One that is longer goes on. Under mu.
+func (l *Limiter) pauseUntil(until time.Time, resp *Response) {
+	if until.Before(l.pause.Until) {
+		return
+	}
+	l.pause = Pause{Until: until}
+	if resp != nil {
+		l.pause.Status = resp.Status
+	}
+}
+
+// resume ends a pause that no 429 asks for, as the site is there again.
+func (l *Limiter) resume(own *cooldown) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own.until = time.Time{}
+	if l.pause.isFor429() || time.Now().After(l.pause.Until) {
+		return
+	}
+	l.pause = Pause{}
+	l.cooldown.backoff = 0
+	l.next = time.Now().Add(l.interval)
+	l.grant()
+}
+
+// awaitAdmission waits until a 429 allows another request, be it for a file; false: ctx ended, or its deadline is before
+// that.
+func (l *Limiter) awaitAdmission(ctx context.Context) bool {
+	p, isPaused := l.Paused()
+	if !isPaused || !p.isFor429() {
+		return ctx.Err() == nil
+	}
+	return awaitUntil(ctx, p.Until)
+}
+
+// isRefused reports whether a response is a 429; nil: there was none.
+func (r *Response) isRefused() bool { return r != nil && r.Status == http.StatusTooManyRequests }
 
 // isOverloaded reports whether a response asks for fewer requests (RFC 6585, section 4; RFC 9110, section 15.6.4); nil:
 // there was none.
@@ -267,7 +362,7 @@ func isOverloaded(resp *Response) bool {
 	if resp == nil {
 		return false
 	}
-	return resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable
+	return resp.isRefused() || resp.Status == http.StatusServiceUnavailable
 }
 
 // cooldown is for how long upstreams are left alone.
@@ -298,6 +393,11 @@ func (l *Limiter) awaitCooldown(ctx context.Context, own *cooldown) bool {
 	l.mu.Lock()
 	until := own.until
 	l.mu.Unlock()
+	return awaitUntil(ctx, until)
+}
+
+// awaitUntil waits for a time; false: ctx ended, or its deadline is before that.
+func awaitUntil(ctx context.Context, until time.Time) bool {
 	pause := min(time.Until(until), maxBackoff) // it is longer where the clock was set back
 	if pause <= 0 {
 		return ctx.Err() == nil

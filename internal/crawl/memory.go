@@ -39,11 +39,15 @@ func (m *memory[V]) put(key string, value V) {
 	m.values[key] = value
 }
 
-// isProxied guesses whether an upstream responds for a page: by the last response, by the last one for its
-// folder, or its extension if it is a file, by whether an upstream ever did for what is no file.
+// isProxied guesses whether the response for a page is made: by the last response, by the last one for its
+// folder and extension, or its extension if it is a file, by whether one ever was for what is no file.
 func (c *Crawler) isProxied(rec *store.Record) bool {
 	if rec.Failing != 0 {
 		return true // whatever it is, it is slow
+	}
+	// Where Caddy limits requests, files have the pace of an application, too.
+	if c.now()-c.refused.Load() < hour {
+		return true
 	}
 	if rec.Fetched != 0 {
 		return rec.Flags&store.Proxied != 0
@@ -55,7 +59,7 @@ func (c *Crawler) isProxied(rec *store.Record) bool {
 	return c.upstream.Load() || !c.own.Load()
 }
 
-// setProxied remembers who responded for a page.
+// setProxied remembers whether the response for a page was made.
 func (c *Crawler) setProxied(rec *store.Record, proxied bool) {
 	if rec.Version == 0 {
 		// Two workers may find out both at once, and each is only ever set.
@@ -66,10 +70,12 @@ func (c *Crawler) setProxied(rec *store.Record, proxied bool) {
 }
 
 func backendOf(rec *store.Record) string {
+	base, _, _ := strings.Cut(rec.Path, "?")
 	if rec.Version != 0 {
-		return path.Ext(rec.Path)
+		return path.Ext(base)
 	}
-	return page.Folder(rec.Path)
+	// The files of an application are often beside its pages.
+	return page.Folder(base) + path.Ext(base)
 }
 
 // soft404 is the response for a path that cannot exist: a page beside it with the same text is a soft 404.
@@ -129,7 +135,7 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	if !known && proper >= enough404s && !isSample {
 		return soft404{until: now + day, came: proper404}, true
 	}
-	resp, ok := w.get(path, nil, proxied)
+	resp, ok := w.get(&store.Record{Path: path}, nil, proxied)
 	if !ok {
 		c.soft404s.put(path, soft404{})
 		return soft404{}, false

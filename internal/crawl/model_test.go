@@ -106,10 +106,10 @@ func (s *site) Fetch(ctx context.Context, r Request) (*Response, error) {
 		if s.random.IntN(2) == 0 {
 			return nil, errors.New("timed out")
 		}
-		return &Response{Status: 500, Header: http.Header{}, Proxied: proxied}, nil
+		return &Response{Status: 500, Header: http.Header{}, Made: proxied}, nil
 	}
 	p := s.pages[r.Path]
-	resp := &Response{Status: 404, Header: http.Header{"Content-Type": {"text/html"}}, Proxied: proxied}
+	resp := &Response{Status: 404, Header: http.Header{"Content-Type": {"text/html"}}, Made: proxied}
 	if p == nil {
 		if s.isSoft(r.Path) {
 			resp.Status, resp.Body = 200, s.body(&sitePage{text: "not here"})

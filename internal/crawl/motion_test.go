@@ -198,7 +198,7 @@ func (l *lying) Fetch(ctx context.Context, r Request) (*Response, error) {
 		resp.Header.Set("Etag", `"always"`)
 	}
 	if err == nil && r.Header.Get("If-None-Match") != "" {
-		resp = &Response{Status: 304, Header: resp.Header, Proxied: true}
+		resp = &Response{Status: 304, Header: resp.Header, Made: true}
 	}
 	return resp, err
 }

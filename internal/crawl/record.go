@@ -74,7 +74,7 @@ func apply(rec *store.Record, f *fetched) comparison {
 	rec.Followed = 0
 	rec.Failing = 0
 	rec.Status = status
-	rec.Flags |= flagIf(store.Proxied, resp.Proxied)
+	rec.Flags |= flagIf(store.Proxied, resp.Made)
 	if rec.Status/100 == 3 {
 		rec.Target = locationOf(resp, f.base, rec.Path)
 	}

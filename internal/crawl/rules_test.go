@@ -186,7 +186,7 @@ func TestModified(t *testing.T) {
 		rec := known()
 		test.change(&rec)
 		resp := response(200, "Last-Modified", time.Unix(test.modified, 0).UTC().Format(http.TimeFormat))
-		resp.Proxied = test.proxied
+		resp.Made = test.proxied
 		apply(&rec, &fetched{resp: resp, meta: htmlmeta.Meta{Document: true, Text: test.text}, base: base, batch: 10, now: now})
 		if rec.Modified != test.want {
 			t.Errorf("%s: got %d, want %d", name, rec.Modified, test.want)
@@ -534,12 +534,14 @@ func TestLimiterClockSetBack(t *testing.T) {
 func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(2, 1)
+		c := New(Options{Limiter: l, Once: true})
 		begun := time.Now()
 		for i, test := range []struct {
 			resp *Response
 			want time.Duration
 		}{{response(200), 0}, {response(503), time.Second / 2}, {response(200), time.Minute + time.Second/2}} {
-			resp, ok, err := l.Do(t.Context(), schedule.Named, func() (*Response, error) {
+			test.resp.Made = true
+			resp, ok, err := c.Do(t.Context(), Single{Path: "/page"}, func() (*Response, error) {
 				if got := time.Since(begun); got != test.want {
 					t.Errorf("request %d began after %s, want %s", i, got, test.want)
 				}
@@ -554,7 +556,7 @@ func TestDo(t *testing.T) {
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, ok, _ := l.Do(soon, schedule.Named, func() (*Response, error) { t.Error("it came before its turn"); return nil, nil }); ok || l.free[bySettings] != 1 {
+		if _, ok, _ := c.Do(soon, Single{Path: "/page"}, func() (*Response, error) { t.Error("it came before its turn"); return nil, nil }); ok || l.free[bySettings] != 1 {
 			t.Error("there was a turn")
 		}
 	})

@@ -521,7 +521,7 @@ func (s *simulation) fetch(id int) {
 	p := s.pages[id]
 	rec := s.records[id]
 	before := *rec
-	resp := &Response{Status: http.StatusOK, Header: yearHeader, Proxied: true}
+	resp := &Response{Status: http.StatusOK, Header: yearHeader, Made: true}
 	f := fetched{resp: resp, base: base, batch: s.now, now: s.now}
 	if p.removed {
 		resp.Status = http.StatusNotFound
@@ -650,7 +650,7 @@ func (l *live) now() int64 { return time.Now().Unix() - l.epoch }
 
 func (l *live) Fetch(_ context.Context, r Request) (*Response, error) {
 	l.spent++
-	resp := &Response{Status: http.StatusNotFound, Header: yearHeader, Proxied: true}
+	resp := &Response{Status: http.StatusNotFound, Header: yearHeader, Made: true}
 	id, known := l.byPath[r.Path]
 	if !known || l.pages[id].removed {
 		return resp, nil

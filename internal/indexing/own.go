@@ -51,6 +51,8 @@ func ofHTTPStatus(status uint16) Status {
 	switch {
 	case status == 404, status == 410:
 		return NotFound
+	case status == 429:
+		return RateLimited
 	case !page.IsConclusive(int(status)):
 		return ServerError // a later request may get a page
 	case status/100 == 3:

@@ -206,7 +206,7 @@ func TestStatus(t *testing.T) {
 			"/a redirect; /b not found; /c refused; /d server error; /e not HTML; /f noindex; /f2 noindex in X-Robots-Tag; /g refresh; /h soft 404; /i no document; /j unreadable encoding; /k absent; /l disallowed; /m blocked by robots.txt; /n pending; /o no incoming links; /p canonical on another site; /secret excluded"},
 		{"statuses", "/a 410; /b 403", nil, "/a not found; /b refused"},
 		{"other statuses", "/a 418; /b 300; /c 0", nil, "/a refused; /b redirect; /c server error"},
-		{"statuses of a moment", "/a 429; /b 408; /c 599", nil, "/a server error; /b server error; /c server error"},
+		{"statuses of a moment", "/a 429; /b 408; /c 599", nil, "/a rate limited; /b server error; /c server error"},
 		{"statuses that are no answer", "/a 204; /b 206; /c 999", nil, "/a server error; /b server error; /c server error"},
 		{"setting first", "/secret/a absent; /secret/b disallowed; /secret/c 404", secret, "/secret/a excluded; /secret/b excluded; /secret/c excluded"},
 		{"never fetched", "/a blocked disallowed; /b blocked absent; /c absent pending", nil, "/a disallowed; /b blocked by robots.txt; /c absent"},

@@ -17,6 +17,7 @@ const (
 	NotFound
 	Refused
 	Redirect
+	RateLimited
 	ServerError
 	NotHTML
 	Unreadable
@@ -80,6 +81,8 @@ var statuses = [StatusCount + 1]meaning{
 		"Nothing if it is private; otherwise let the address 192.0.2.1, or the User-Agent 'caddy-sitemap', pass the rule that refuses it, remove the login, or let Caddy read the file."},
 	Redirect: {"redirect", gone, usual, "It redirects to another URL.",
 		"Name the target instead, if it is not listed."},
+	RateLimited: {"rate limited", stays, usual, "It returns 429: too many requests. All requests pause for as long as it asks.",
+		"Lower 'crawl rate', or let 'caddy-sitemap' or 192.0.2.1 request more; it is requested again soon."},
 	ServerError: {"server error", stays, usual, "It returns a server error or an unexpected status, or does not respond.",
 		"See the page and the server's log; it is requested again soon."},
 	NotHTML: {"not HTML", stays, usual, "Its Content-Type is not HTML, although its name suggests a page, or only links or visitors name it.",

@@ -283,7 +283,7 @@ const (
 	Image                           // another page shows it as an image, or names it as its version in Markdown
 	Unreadable                      // the body has an encoding that was not requested
 	SoftNotFound                    // a page that cannot exist has the same text
-	Proxied                         // an upstream responded
+	Proxied                         // no file explains the response: an upstream or another handler made it
 	DeclaredDay                     // only the day of Declared is known
 	DeclaredMoves                   // Declared moved while the text stayed
 	Disallowed                      // never fetched, because of `crawl disallow` or because it is out of scope
