@@ -208,7 +208,8 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 		Header: http.Header{
 			"User-Agent":    {fetchUserAgent},
 			"Accept":        {htmlmeta.AcceptPage},
-			"Cache-Control": {"no-cache"}, // a cache in front may have what was there a while ago
+			// A cache in front may have what was there a while ago, and is not to keep what a request of this module got.
+			"Cache-Control": {"no-cache, no-store"},
 		},
 		Body:       http.NoBody,
 		RemoteAddr: anonymousAddr,

@@ -245,7 +245,7 @@ func TestForget(t *testing.T) {
 		"Path Flags ModTime Version ChangeFreq Priority ListDate Absent", // what sources say
 		"Depth Linked Finder Credited Followed Hub Links Linkers Withheld",
 		"Fetched Due Wait Failing Cause Muted False FalseBy",
-		"Text Blocks Declared First Changed Before Streak Difference Settled Steadiness FoundBy Selected", // for dates
+		"Text Blocks Declared First Changed Before Was WasDay Streak Difference Settled Steadiness FoundBy Selected", // for dates
 	} {
 		want = append(want, strings.Fields(kept)...)
 	}
