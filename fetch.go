@@ -206,8 +206,8 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 		ProtoMajor: 1,
 		ProtoMinor: 1,
 		Header: http.Header{
-			"User-Agent":    {fetchUserAgent},
-			"Accept":        {htmlmeta.AcceptPage},
+			"User-Agent": {fetchUserAgent},
+			"Accept":     {htmlmeta.AcceptPage},
 			// A cache in front may have what was there a while ago, and is not to keep what a request of this module got.
 			"Cache-Control": {"no-cache, no-store"},
 		},

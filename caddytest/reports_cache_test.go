@@ -16,7 +16,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// cache keeps responses that have a max-age, and has those that ask for it go to the next handler.
+// cache keeps responses that have a max-age, errors too, unless the request forbids it, and has requests that ask for it go to
+// the next handler.
 type cache struct {
 	deaf func(path string) bool // reports whether it keeps a response whatever a request asks for
 
@@ -26,7 +27,8 @@ type cache struct {
 
 func (c *cache) handle(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	key := r.URL.Path + " " + r.Header.Get("Accept-Encoding")
-	asksAnew := r.Header.Get("Cache-Control") == "no-cache" && !c.deaf(r.URL.Path)
+	wants := r.Header.Get("Cache-Control")
+	asksAnew := strings.Contains(wants, "no-cache") && !c.deaf(r.URL.Path)
 	c.mu.Lock()
 	res := c.kept[key]
 	c.mu.Unlock()
@@ -36,7 +38,8 @@ func (c *cache) handle(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 			return err
 		}
 	}
-	if res.Code == http.StatusOK && strings.Contains(res.Header().Get("Cache-Control"), "max-age") {
+	mayKeep := strings.Contains(res.Header().Get("Cache-Control"), "max-age") && !strings.Contains(wants, "no-store")
+	if mayKeep {
 		c.mu.Lock()
 		c.kept[key] = res
 		c.mu.Unlock()
