@@ -25,21 +25,15 @@ type kind struct {
 
 var kinds = []*kind{
 	{"publish", 6, (*model).publish},
-	{"correct", 6, (*model).correct},
-	{"retitle", 2, (*model).retitle},
-	{"remove", 3, (*model).remove},
+	{"correct", 8, (*model).correct},
+	{"deny", 6, (*model).deny},
 	{"restore", 2, (*model).restore},
-	{"deny", 3, (*model).deny},
 	{"deploy", 2, (*model).deploy},
 	{"fetch all", 1, (*model).fetchAll},
-	{"reload", 2, (*model).reloadEqual},
-	{"reload with other settings", 2, (*model).reloadOther},
-	{"reload that fails", 1, (*model).reloadFailing},
-	{"restart", 1, (*model).restartSoon},
+	{"reload", 5, (*model).loadNext},
+	{"restart", 1, (*model).restart},
 	{"kill", 1, (*model).kill},
-	{"disk", 2, (*model).diskFails},
-	{"upstream", 3, (*model).upstreamFails},
-	{"storage", 1, (*model).storageFails},
+	{"trouble", 6, (*model).trouble},
 }
 
 func (e *event) do(m *model) { e.kind.do(m, rand.New(rand.NewPCG(e.seed, 2))) }
@@ -83,6 +77,7 @@ func (m *model) saved(p *page) {
 		m.oracle.fail(0, "writing %s: %v", p.path, err)
 	}
 	m.oracle.turned(p)
+	m.oracle.written(p)
 }
 
 func (m *model) publish(r *rand.Rand) {
@@ -100,19 +95,11 @@ func (m *model) correct(r *rand.Rand) {
 		return
 	}
 	m.site.mu.Lock()
-	p.text[r.IntN(len(p.text))] = words(r, 15)
-	m.site.mu.Unlock()
-	m.saved(p)
-	m.oracle.changed(p)
-}
-
-func (m *model) retitle(r *rand.Rand) {
-	p, ok := pick(r, m.site.some(isIndexable))
-	if !ok {
-		return
+	if r.IntN(4) == 0 {
+		p.title = words(r, 3)
+	} else {
+		p.text[r.IntN(len(p.text))] = words(r, 15)
 	}
-	m.site.mu.Lock()
-	p.title = words(r, 3)
 	m.site.mu.Unlock()
 	m.saved(p)
 	m.oracle.changed(p)
@@ -125,30 +112,24 @@ func (m *model) become(p *page, c condition) {
 	m.saved(p)
 }
 
-func (m *model) remove(r *rand.Rand) {
-	if p, ok := pick(r, m.site.some(isIndexable)); ok {
-		m.become(p, missing)
-	}
-}
-
 func (m *model) restore(r *rand.Rand) {
 	p, ok := pick(r, m.site.some(func(p *page) bool { return !isIndexable(p) }))
 	if ok {
 		m.become(p, indexable)
-		m.oracle.changed(p)
 	}
 }
 
-// deny has a page that is there not be indexable.
+// deny removes a page, or has it not be indexable.
 func (m *model) deny(r *rand.Rand) {
 	p, ok := pick(r, m.site.some(isIndexable))
 	if !ok {
 		return
 	}
-	c := hidden
+	conditions := []condition{missing, hidden}
 	if !p.isFile {
-		c, _ = pick(r, []condition{hidden, moved, refused})
+		conditions = append(conditions, moved, refused)
 	}
+	c, _ := pick(r, conditions)
 	m.become(p, c)
 }
 
@@ -200,41 +181,35 @@ func (m *model) fetchAll(*rand.Rand) {
 	}
 }
 
-func (m *model) reloadEqual(*rand.Rand) { m.reload(m.settings) }
-
-func (m *model) reloadOther(r *rand.Rand) {
+// loadNext loads a next configuration: the same one, another one, or one that fails to start.
+func (m *model) loadNext(r *rand.Rand) {
 	s := m.settings
-	// In a shared storage, settings that have been in use before go on from the records of that time: what has changed since
-	// is announced once more.
-	if r.IntN(2) == 0 && !m.isShared {
-		s.html = !s.html
-	} else {
+	switch r.IntN(5) {
+	case 0:
+		s.fails = true
+	case 1:
 		s.refresh = longTail(r, 10*time.Second, time.Hour)
+	case 2:
+		// In a shared storage, settings that have been in use before go on from the records of that time: what has changed
+		// since is announced once more.
+		if !m.isShared {
+			s.html = !s.html
+		}
 	}
 	m.reload(s)
 }
 
-func (m *model) reloadFailing(*rand.Rand) {
-	s := m.settings
-	s.fails = true
-	m.reload(s)
+// troubles are the faults of each place.
+var troubles = [places][]fault{
+	ofDisk:     {gone, half, broken, hanging, panicking},
+	ofUpstream: {broken, hanging, panicking, slow, tooMany, unavailable, cut},
+	ofStorage:  {broken, hanging, panicking},
 }
-
-func (m *model) restartSoon(r *rand.Rand) { m.restart(longTail(r, time.Second, time.Hour)) }
-
-func (m *model) diskFails(r *rand.Rand) {
-	m.trouble(r, ofDisk, gone, half, broken, hanging, panicking)
-}
-
-func (m *model) upstreamFails(r *rand.Rand) {
-	m.trouble(r, ofUpstream, broken, hanging, panicking, slow, tooMany, unavailable)
-}
-
-func (m *model) storageFails(r *rand.Rand) { m.trouble(r, ofStorage, broken, hanging, panicking) }
 
 // trouble has a place be faulty for a while.
-func (m *model) trouble(r *rand.Rand, p place, all ...fault) {
-	f, _ := pick(r, all)
+func (m *model) trouble(r *rand.Rand) {
+	p := place(r.IntN(int(places)))
+	f, _ := pick(r, troubles[p])
 	if is, _ := m.faults.of(p); is != none {
 		return // one at a time
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"io"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -22,6 +23,7 @@ const (
 	slow        fault = "slow"        // each response takes five seconds
 	tooMany     fault = "too many"    // 429 with Retry-After
 	unavailable fault = "unavailable" // 503
+	cut         fault = "cut"         // the list of pages ends amid the first URL
 )
 
 // place is what has a fault.
@@ -111,9 +113,17 @@ func (f *faults) upstream(w http.ResponseWriter, r *http.Request) (isDone bool, 
 		return false, sleep(r.Context(), 5*time.Second)
 	case tooMany:
 		w.Header().Set("Retry-After", "300")
-		f.retryAfter(5 * time.Minute)
+		if !isProbe(r.URL.Path) {
+			f.retryAfter(5 * time.Minute)
+		}
 		w.WriteHeader(http.StatusTooManyRequests)
 		return true, nil
+	case cut:
+		if !strings.HasSuffix(r.URL.Path, "list.txt") {
+			return false, nil
+		}
+		_, err := io.WriteString(w, origin+"/sho")
+		return true, err
 	case unavailable:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true, nil
@@ -121,11 +131,18 @@ func (f *faults) upstream(w http.ResponseWriter, r *http.Request) (isDone bool, 
 	return false, f.call(r.Context(), ofUpstream)
 }
 
-// retryAfter notes that the application wants no requests for a while.
+// retryAfter notes that the application wants no requests for a while; 0: a new process does not know of it.
 func (f *faults) retryAfter(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.retry = time.Now().Add(d)
+}
+
+// pausedUntil is until when the application wants no requests.
+func (f *faults) pausedUntil() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.retry
 }
 
 // over is for how long there has been no fault; 0: there is one.

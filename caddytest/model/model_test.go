@@ -19,6 +19,9 @@ import (
 	"time"
 )
 
+// firstSeed is one with a slow deployment of another template.
+const firstSeed = 9
+
 // defaultTime is for how long TestModel tries seeds, which are the same each time.
 const defaultTime = 8 * time.Second
 
@@ -43,8 +46,6 @@ func TestMain(m *testing.M) {
 
 // model is one run: the site, the Caddy that serves it, and the oracle.
 type model struct {
-	seed     uint64
-	rand     *rand.Rand
 	folder   string // of the site
 	state    string // folder
 	isShared bool   // the state is in a storage that processes share
@@ -93,7 +94,7 @@ func (m *model) interval() time.Duration {
 func TestModel(t *testing.T) {
 	warmUp(t)
 	until := time.Now().Add(*modelTime)
-	for n := uint64(1); ; n++ {
+	for n := uint64(firstSeed); ; n++ {
 		try(t, seedOf(n))
 		isLast := *modelSeed != 0 || testing.Short() || time.Now().After(until)
 		if isLast {
@@ -106,10 +107,10 @@ func TestModel(t *testing.T) {
 // those of the first bubble, and must not be used in another one.
 func warmUp(t *testing.T) {
 	t.Helper()
-	m := newModel(t, 1, t.TempDir())
+	m := newModel(t, 1, t.TempDir(), ofFiles, 1)
 	for range 2 {
 		m.start()
-		for m.oracle.served() == nil {
+		for m.oracle.read() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 		m.stop()
@@ -163,48 +164,51 @@ func shortest(t *testing.T, seed uint64, events []event, failed *model) ([]event
 	return events, failed
 }
 
-// watched ends the process if a run takes too long: a loop without an end stops the clock of its bubble, too.
-func watched(seed uint64, run func()) {
-	late := time.AfterFunc(3*time.Minute, func() {
-		debug.SetTraceback("all")
-		panic(fmt.Sprintf("-seed %d: (5) a run has no end", seed))
-	})
-	defer late.Stop()
-	run()
-}
-
 // runOnce runs events in a bubble.
 func runOnce(t *testing.T, seed uint64, events []event) (m *model) {
 	t.Helper()
-	dir := t.TempDir()
-	now := time.Now()
-	watched(seed, func() {
-		synctest.Test(t, func(t *testing.T) {
-			// The files of the state have real times, which are not to be in the future.
-			day := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-			time.Sleep(time.Until(day.Add(9 * time.Hour)))
-			m = newModel(t, seed, dir)
-			m.run(events)
-		})
+	inBubble(t, fmt.Sprintf("-seed %d", seed), func(t *testing.T, dir string) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		m = newModel(t, seed, dir, shape(r.IntN(3)), 5+r.IntN(40))
+		m.run(events)
 	})
 	return m
 }
 
-func newModel(t *testing.T, seed uint64, dir string) *model {
+// inBubble runs something in a bubble. A loop without an end stops the clock of that, too.
+func inBubble(t *testing.T, name string, run func(t *testing.T, dir string)) {
 	t.Helper()
-	m := &model{seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), folder: filepath.Join(dir, "site"), state: filepath.Join(dir, "state")}
-	m.shared = filepath.Join(dir, "shared")
-	m.lock = make(chan struct{}, 1)
-	m.oracle = &oracle{model: m, histories: make(map[string]*history)}
-	m.isShared = m.rand.IntN(4) == 0
-	if err := os.MkdirAll(m.folder, 0o755); err != nil {
-		t.Fatal(err)
+	late := time.AfterFunc(3*time.Minute, func() {
+		debug.SetTraceback("all")
+		panic(name + ": (5) it has no end")
+	})
+	defer late.Stop()
+	dir := t.TempDir()
+	tomorrow := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	synctest.Test(t, func(t *testing.T) {
+		// The files of the state have real times, which are not to be in the future.
+		time.Sleep(time.Until(tomorrow.Add(9 * time.Hour)))
+		run(t, dir)
+	})
+}
+
+// newModel makes the model of a seed, with a site of a shape and a size.
+func newModel(t *testing.T, seed uint64, dir string, of shape, size int) *model {
+	t.Helper()
+	m := &model{
+		folder: filepath.Join(dir, "site"),
+		state:  filepath.Join(dir, "state"),
+		shared: filepath.Join(dir, "shared"),
+		lock:   make(chan struct{}, 1),
 	}
-	site, err := newSite(m.folder, m.rand, shape(m.rand.IntN(3)), 5+m.rand.IntN(40))
+	r := rand.New(rand.NewPCG(seed, 1))
+	m.isShared = r.IntN(4) == 0
+	site, err := newSite(m.folder, r, of, size)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.site = site
+	m.oracle = &oracle{model: m, histories: make(map[string]*history)}
 	for _, p := range site.pages {
 		m.oracle.turned(p)
 	}

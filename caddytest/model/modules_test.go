@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 )
@@ -52,7 +51,7 @@ func (*transport) CaddyModule() caddy.ModuleInfo {
 
 func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	m := running.Load()
-	m.oracle.requested(r.URL.Path, time.Now())
+	m.oracle.requested(r.URL.Path)
 	w := httptest.NewRecorder()
 	isDone, err := m.faults.upstream(w, r)
 	if err != nil {

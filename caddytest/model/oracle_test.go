@@ -13,12 +13,12 @@ import (
 // history is what has truly become of a page.
 type history struct {
 	changes []time.Time // of its text, its publication first
+	written []time.Time // when its file was, before a change was seen
 	isGood  bool        // it returns 200 and is indexable
 	since   time.Time   // since when
 
-	news  []time.Time // of it that were not announced yet, as far as is known
-	told  time.Time   // when something of it was announced last
-	shown time.Time   // when it was first listed
+	news []time.Time // of it that were not announced yet, as far as is known
+	told time.Time   // when something of it was announced last
 }
 
 // oracle compares what is served with the truth, and keeps the first difference.
@@ -26,18 +26,11 @@ type oracle struct {
 	*model
 	histories map[string]*history
 	listed    map[string]string // at the last sample: lastmod by path
-	body      string            // of the sitemap
 	crawled   time.Time         // when all pages were listed first
 
-	mu       sync.Mutex // never held while anything waits
-	requests []request
+	mu       sync.Mutex  // never held while anything waits
+	requests []time.Time // of the application, besides probes
 	problem  string
-}
-
-// request is one that reached the application.
-type request struct {
-	path string
-	at   time.Time
 }
 
 // What the docs promise, with a margin.
@@ -75,6 +68,17 @@ func (o *oracle) changed(p *page) {
 	h.news = append(h.news, time.Now())
 }
 
+// written notes that a file was written again. If that was before the last change of its text was seen, its time is all
+// that tells of that.
+func (o *oracle) written(p *page) {
+	h := o.histories[p.path]
+	last := h.changes[len(h.changes)-1]
+	isSeen := min(time.Since(last), o.faults.over(), o.up()) > 2*o.interval()+margin
+	if p.isFile && !isSeen {
+		h.written = append(h.written, time.Now())
+	}
+}
+
 // turned notes whether a page is good from now on.
 func (o *oracle) turned(p *page) {
 	h := o.histories[p.path]
@@ -93,13 +97,24 @@ func (o *oracle) turned(p *page) {
 }
 
 // requested notes a request that reached the application.
-func (o *oracle) requested(path string, at time.Time) {
+func (o *oracle) requested(path string) {
 	if strings.HasPrefix(path, "/private/") {
 		o.fail(7, "%s is disallowed, and was requested", path)
 	}
+	if isProbe(path) {
+		return
+	}
+	if time.Now().Before(o.faults.pausedUntil()) {
+		o.fail(7, "%s was requested before a Retry-After had passed", path)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.requests = append(o.requests, request{path, at})
+	o.requests = append(o.requests, time.Now())
+}
+
+// isProbe reports whether a path is requested at each refresh, beside the rate.
+func isProbe(path string) bool {
+	return path == "/" || strings.Contains(path, "robots.txt") || strings.Contains(path, "sitemap")
 }
 
 // sitemap is a document.
@@ -110,39 +125,42 @@ type sitemap struct {
 	} `xml:"url"`
 }
 
-// read requests the sitemap.
-func read() (body string, listed map[string]string, err error) {
+// served is what is served at a moment.
+type served struct {
+	body   string
+	listed map[string]string // lastmod by path
+}
+
+// read requests the sitemap; nil: there is none.
+func (o *oracle) read() *served {
 	w, err := get("/sitemap.xml")
-	if err != nil {
-		return "", nil, err
-	}
-	if w.Code != http.StatusOK {
-		return "", nil, fmt.Errorf("the sitemap has status %d", w.Code)
+	if err != nil || w.Code != http.StatusOK {
+		return nil
 	}
 	var doc sitemap
 	if err := xml.Unmarshal(w.Body.Bytes(), &doc); err != nil {
-		return "", nil, err
+		o.fail(0, "the sitemap is no XML: %v", err)
 	}
-	listed = make(map[string]string)
+	listed := make(map[string]string)
 	for _, u := range doc.URLs {
 		listed[strings.TrimPrefix(u.Loc, origin)] = u.LastMod
 	}
-	return w.Body.String(), listed, nil
+	return &served{w.Body.String(), listed}
 }
 
 // sample compares what is served now with the truth.
 func (o *oracle) sample() {
-	body, listed, err := read()
-	if err != nil {
+	now := o.read()
+	if now == nil {
 		if o.listed != nil && !o.faults.excuse() {
-			o.fail(2, "nothing is served any more: %v", err)
+			o.fail(2, "nothing is served any more")
 		}
 		// What comes next is like a first crawl, of which nothing is announced.
 		o.listed = nil
 		o.crawled = time.Time{}
 		return
 	}
-	for path, date := range listed {
+	for path, date := range now.listed {
 		o.judgeListed(path)
 		o.judgeDate(path, date)
 		if before, wasListed := o.listed[path]; !wasListed || before != date {
@@ -150,33 +168,17 @@ func (o *oracle) sample() {
 		}
 	}
 	for path := range o.listed {
-		if _, isListed := listed[path]; !isListed {
+		if _, isListed := now.listed[path]; !isListed {
 			o.judgeVanished(path)
 		}
 	}
-	o.body = body
-	o.listed = listed
+	o.listed = now.listed
 	isFirst := o.crawled.IsZero()
-	if isFirst && len(listed) >= o.good() {
+	if isFirst && len(now.listed) >= o.good() {
 		o.crawled = time.Now()
 	}
 	o.judgeRequests()
 	o.judgeAnnounced()
-}
-
-// served is what is listed now, and the document; nil: nothing is served.
-func (o *oracle) served() *served {
-	body, listed, err := read()
-	if err != nil {
-		return nil
-	}
-	return &served{body, listed}
-}
-
-// served is what is served at a moment.
-type served struct {
-	body   string
-	listed map[string]string
 }
 
 // judgeSuccessor is property 8, and 4, of a configuration or a process that follows another one.
@@ -184,7 +186,7 @@ func (o *oracle) judgeSuccessor(before *served, isEqual bool) {
 	if before == nil {
 		return
 	}
-	after := o.served()
+	after := o.read()
 	if after == nil {
 		o.fail(8, "nothing is served any more after a reload or restart")
 		return
@@ -284,7 +286,7 @@ func (h *history) explains(date string, isFile bool) bool {
 	if isFile {
 		found = spread
 	}
-	return slices.ContainsFunc(h.changes, func(at time.Time) bool {
+	return slices.ContainsFunc(slices.Concat(h.changes, h.written), func(at time.Time) bool {
 		if len(date) > len(time.DateOnly) {
 			exact, err := time.Parse(time.RFC3339, date)
 			return err == nil && exact.Equal(at.Truncate(time.Second))
@@ -298,18 +300,12 @@ func (h *history) explains(date string, isFile bool) bool {
 // perMinute is how many requests a minute an application gets, besides those of each refresh.
 const perMinute = 120
 
-// judgeRequests is property 7, of the requests since the last sample but one.
+// judgeRequests is property 7, of the requests of the last minute.
 func (o *oracle) judgeRequests() {
 	o.mu.Lock()
-	requests := o.requests
-	o.requests = slices.DeleteFunc(requests, func(r request) bool { return time.Since(r.at) > 2*time.Minute })
+	o.requests = slices.DeleteFunc(o.requests, func(at time.Time) bool { return time.Since(at) > time.Minute })
+	count := len(o.requests)
 	o.mu.Unlock()
-	count := 0
-	for _, r := range o.requests {
-		if isProbe := r.path == "/" || strings.Contains(r.path, "robots.txt") || strings.Contains(r.path, "sitemap"); !isProbe && time.Since(r.at) <= time.Minute {
-			count++
-		}
-	}
 	if count > perMinute+2 {
 		o.fail(7, "%d requests in a minute", count)
 	}

@@ -146,6 +146,7 @@ func (m *model) start() {
 	}
 	m.note("Caddy has started with a refresh each %s", m.interval())
 	m.started = time.Now()
+	m.faults.retryAfter(0)
 }
 
 // stop ends it.
@@ -159,7 +160,7 @@ func (m *model) stop() {
 
 // reload loads other settings, or the same ones.
 func (m *model) reload(s settings) {
-	before := m.oracle.served()
+	before := m.oracle.read()
 	err := caddy.Load(m.config(s), true)
 	if s.fails != (err != nil) {
 		m.oracle.fail(0, "loading the next configuration: %v", err)
@@ -172,10 +173,10 @@ func (m *model) reload(s settings) {
 }
 
 // restart ends the process and begins another one, which goes on from the same state.
-func (m *model) restart(pause time.Duration) {
-	before := m.oracle.served()
+func (m *model) restart(r *rand.Rand) {
+	before := m.oracle.read()
 	m.stop()
-	time.Sleep(pause)
+	time.Sleep(longTail(r, time.Second, time.Hour))
 	m.start()
 	m.oracle.judgeSuccessor(before, true)
 }

@@ -131,6 +131,12 @@ func (s *site) write(p *page) error {
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.URL.Path == "/shop/list.txt" {
+		for _, other := range s.linked(s.pages["/shop/"]) {
+			fmt.Fprintln(w, origin+other.path)
+		}
+		return
+	}
 	if r.URL.Path == "/robots.txt" {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write([]byte(robots))
@@ -179,7 +185,7 @@ func newSite(folder string, r *rand.Rand, of shape, size int) (*site, error) {
 		s.proxied = []string{"*"}
 	case ofBoth:
 		s.proxied = []string{"/shop/*"}
-		s.sources = []object{{"source": "files"}, {"source": "links"}}
+		s.sources = []object{{"source": "files"}, {"source": "links"}, {"source": "urls", "from": []string{"/shop/list.txt"}}}
 	}
 	if of != ofFiles {
 		list := newPage(r, "/shop/", false, front)
@@ -188,6 +194,9 @@ func newSite(folder string, r *rand.Rand, of shape, size int) (*site, error) {
 	}
 	for i := range size {
 		s.add(r, fmt.Sprintf("first-%d", i))
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
 	}
 	for _, p := range s.pages {
 		if err := s.write(p); err != nil {
