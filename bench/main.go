@@ -2,7 +2,7 @@
 // is compared with, and prints a table. It makes what it needs below one work folder,
 // which a later run uses again:
 //
-//	go run ./bench [-only crawl,latency] [-runs 5] [-files 1000000] …
+//	go run ./bench [-only crawl,serving] [-runs 5] [-files 1000000] …
 //
 // Smaller sizes make a quick run. Timings never make it fail; something that cannot be
 // run, or a wrong result, does. It needs /proc and GNU find. It is the Caddy that it
@@ -20,68 +20,55 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/seed3295b519/caddy-sitemap"
 )
 
 const module = "github.com/seed3295b519/caddy-sitemap"
 
 // bench is one run of the program.
 type bench struct {
-	files, small, manuals, linked, pages, sites, runs int
-	turn                                              time.Duration
-	work, docs                                        string
-	days, speed, year                                 int // of virtual time
+	files int // of the large tree
+	sites int // of one server
+	runs  int // that a median is taken of
+	turn  time.Duration
+	work  string
 
-	mu      sync.Mutex
 	servers []*server // of the family that is measured
 }
 
-// families are rows that are measured together.
-var families = []struct {
+// family is rows that are measured together.
+type family struct {
 	name    string
 	measure func(*bench, context.Context) []*row
-}{
-	{"names", (*bench).nameRows},
+}
+
+var families = []family{
+	{"start", (*bench).startRows},
 	{"crawl", (*bench).crawlRows},
-	{"small", (*bench).smallRows},
-	{"latency", (*bench).latencyRows},
-	{"manuals", (*bench).manualRows},
-	{"links", (*bench).linkRows},
-	{"rate", (*bench).rateRows},
-	{"sorted", (*bench).sortedRows},
+	{"serving", (*bench).servingRows},
+	{"logs", (*bench).logRows},
 	{"sites", (*bench).siteRows},
-	{"many", (*bench).manyRows},
-	{"parts", (*bench).partRows},
 	{"freshness", (*bench).freshnessRows},
-	{"year", (*bench).yearRows},
-	{"docs", (*bench).docRows},
-	{"garbage", (*bench).garbageRows},
 }
 
 func main() {
-	if len(os.Args) > 1 && slices.Contains([]string{"run", "reload", "sitemap"}, os.Args[1]) {
+	isCaddy := len(os.Args) > 1 && slices.Contains([]string{"run", "sitemap"}, os.Args[1])
+	if isCaddy {
 		caddycmd.Main()
 		return
 	}
 	b := new(bench)
-	flag.IntVar(&b.files, "files", 1_000_000, "files of the large tree, for names and crawl")
-	flag.IntVar(&b.small, "small", 200_000, "files of the tree for small and latency")
-	flag.IntVar(&b.manuals, "manuals", 12_000, "manual pages of 20 to 50 KB")
-	flag.IntVar(&b.linked, "linked", 1000, "pages of the proxied site, for links")
-	flag.IntVar(&b.pages, "pages", 10_000_000, "pages of the sorted source")
-	flag.IntVar(&b.sites, "sites", 1000, "sites of one server, for sites and many")
+	flag.IntVar(&b.files, "files", 1_000_000, "files of the large tree, for start and crawl")
+	flag.IntVar(&b.sites, "sites", 1000, "sites of one server, for sites")
 	flag.IntVar(&b.runs, "runs", 5, "runs that a median is taken of")
-	flag.IntVar(&b.days, "days", 1, "virtual days after those in which a site is learnt, for freshness; 0: only what takes minutes")
-	flag.IntVar(&b.speed, "speed", 200, "virtual seconds a second, for freshness over days")
-	flag.IntVar(&b.year, "year-days", 365, "days of the simulation of a year")
-	flag.StringVar(&b.docs, "docs", "", "folders of documentation, for docs, separated by commas; by default, what /usr/share/doc/*/html has")
 	flag.DurationVar(&b.turn, "turn", 5*time.Second, "length of a run that counts requests")
 	flag.StringVar(&b.work, "dir", filepath.Join(os.TempDir(), "caddy-sitemap-bench"), "the work folder")
-	only := flag.String("only", "", "the rows to measure, by default all: names,crawl,small,latency,manuals,links,rate,sorted,sites,many,parts,freshness,year,docs,garbage")
+	only := flag.String("only", "start,crawl,serving,logs,sites,freshness", "the rows to measure")
 	flag.Parse()
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	if err := b.run(ctx, strings.Split(*only, ",")); err != nil {
@@ -91,10 +78,11 @@ func main() {
 }
 
 func (b *bench) run(ctx context.Context, only []string) (err error) {
-	if flag.NArg() > 0 || min(b.files, b.small, b.manuals, b.linked, b.pages, b.sites, b.runs, b.speed, b.year) < 1 || b.turn <= 0 {
+	if flag.NArg() > 0 || min(b.files, b.sites, b.runs) < 1 || b.turn <= 0 {
 		return errors.New("there are flags only, and sizes and counts are at least 1")
 	}
-	if b.work, err = filepath.Abs(b.work); err != nil {
+	b.work, err = filepath.Abs(b.work)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(b.work, 0o755); err != nil {
@@ -103,34 +91,45 @@ func (b *bench) run(ctx context.Context, only []string) (err error) {
 	var all []*row
 	var failed []error
 	for _, f := range families {
-		if only[0] != "" && !slices.Contains(only, f.name) {
+		if !slices.Contains(only, f.name) {
 			continue
 		}
 		begun := time.Now()
-		func() {
-			defer func() {
-				for _, s := range b.servers {
-					s.stop()
-				}
-				b.servers = nil
-				switch v := recover().(type) {
-				case nil:
-				case failure:
-					failed = append(failed, fmt.Errorf("%s: %w", f.name, v.error))
-				default:
-					panic(v)
-				}
-			}()
-			all = append(all, f.measure(b, ctx)...)
-		}()
+		rows, err := b.measure(ctx, f)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
+		}
+		all = append(all, rows...)
 		b.say("%s took %s (%s)", f.name, duration(time.Since(begun).Seconds()), load())
 	}
 	fmt.Printf("%s/%s, %d cores, %s; median (least–most) of the runs, of their quotients too; warm cache\n\n%s",
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), table(all))
 	return errors.Join(failed...)
+}
+
+// measure returns the rows of a family, and ends its servers. A check that fails ends it.
+func (b *bench) measure(ctx context.Context, f family) (rows []*row, err error) {
+	defer func() {
+		for _, s := range b.servers {
+			s.stop()
+		}
+		b.servers = nil
+	}()
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		failed, isCheck := v.(failure)
+		if !isCheck {
+			panic(v)
+		}
+		err = failed
+	}()
+	return f.measure(b, ctx), nil
 }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

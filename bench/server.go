@@ -41,20 +41,16 @@ func site(addr string, directives ...string) string {
 }
 
 // serve starts Caddy for a site with these directives, with nothing to remember.
-func (b *bench) serve(name string, directives []string, env ...string) *server {
+func (b *bench) serve(name string, directives []string) *server {
 	addr := freeAddr()
 	check(os.RemoveAll(b.path(name)))
-	return b.start(name, addr, site(addr, directives...), env...)
+	return b.start(name, addr, site(addr, directives...))
 }
 
 // start starts Caddy with the sites of a Caddyfile, the first of which is at addr. What it
 // writes, and remembers of an earlier start, is in the folder of that name.
-func (b *bench) start(name, addr, sites string, env ...string) *server {
-	return b.startProgram(must(os.Executable()), name, addr, sites, env...)
-}
-
-// startProgram is start of another program than this one.
-func (b *bench) startProgram(program, name, addr, sites string, env ...string) *server {
+func (b *bench) start(name, addr, sites string) *server {
+	program := must(os.Executable())
 	dir := b.path(name)
 	s := &server{
 		config: filepath.Join(dir, "Caddyfile"), addr: addr, admin: freeAddr(), exited: make(chan struct{}),
@@ -64,13 +60,12 @@ func (b *bench) startProgram(program, name, addr, sites string, env ...string) *
 	output := must(os.Create(s.said))
 	defer output.Close()
 	s.cmd = exec.Command(program, "run", "--config", s.config, "--adapter", "caddyfile")
-	s.cmd.Stdout, s.cmd.Stderr = output, output
-	s.cmd.Env = append(append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir), env...)
+	s.cmd.Stdout = output
+	s.cmd.Stderr = output
+	s.cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
 	s.begun = time.Now()
 	check(s.cmd.Start())
-	b.mu.Lock()
 	b.servers = append(b.servers, s)
-	b.mu.Unlock()
 	go func() {
 		_ = s.cmd.Wait()
 		close(s.exited)
@@ -94,12 +89,6 @@ state %q
 }
 }
 %s`, s.admin, s.log, s.state, sites), 0o644)
-}
-
-// reload has it serve other sites.
-func (s *server) reload(ctx context.Context, sites string) {
-	check(s.configure(sites))
-	run(ctx, must(os.Executable()), "reload", "--config", s.config, "--adapter", "caddyfile", "--address", s.admin)
 }
 
 // stop ends the server and waits for it.
@@ -276,6 +265,14 @@ func (s *server) stored() (size float64, err error) {
 		return err
 	})
 	return size, err
+}
+
+// run runs a command.
+func run(ctx context.Context, name string, args ...string) {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		check(fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out))
+	}
 }
 
 // freeAddr is an address of the loopback interface at which nobody listens.

@@ -15,49 +15,38 @@ import (
 const pagesOfSite = 5
 
 // siteRows measure the memory of a server of many small sites, each of which has a block, a folder and a
-// directive of its own.
+// directive of its own, once all their pages are listed.
 func (b *bench) siteRows(ctx context.Context) []*row {
 	what := fmt.Sprintf("%s sites of %d files: live heap", number(b.sites), pagesOfSite)
-	ours := &row{what: what, show: mebibytes, reach: atMost(60e6)}
-	without := &row{what: what + " without the directive", show: mebibytes}
+	r := &row{what: what, show: mebibytes, reach: atMost(60e6)}
 	for range b.runs {
-		ours.add(b.heapOfSites(ctx, "sitemap"))
-		without.add(b.heapOfSites(ctx, ""))
-		b.say("  sites: so far %s, without the directive %s (%s)", mebibytes(median(ours.ours)), mebibytes(median(without.ours)), load())
+		heap := b.heapOfSites(ctx)
+		r.add(heap)
+		b.say("  sites: %s (%s)", mebibytes(heap), load())
 	}
-	return []*row{ours, without}
+	return []*row{r}
 }
 
-// heapOfSites returns the bytes of the live heap of a server of the sites, once all their pages are listed.
-func (b *bench) heapOfSites(ctx context.Context, directive string) float64 {
+func (b *bench) heapOfSites(ctx context.Context) float64 {
 	const name = "sites"
-	addr, port := b.fresh(name)
+	check(os.RemoveAll(b.path(name)))
+	addr := freeAddr()
+	_, port, _ := net.SplitHostPort(addr)
 	var hosts []string
 	var config strings.Builder
 	for i := range b.sites {
 		host := fmt.Sprintf("site-%d.localhost:%s", i, port)
 		hosts = append(hosts, host)
-		config.WriteString(site(host, files(b.smallRoot(name, i), directive)...))
+		config.WriteString(site(host, files(b.smallRoot(name, i), "sitemap")...))
 	}
 	s := b.start(name, addr, config.String())
 	defer s.stop()
 	for _, host := range hosts {
-		check(s.until(ctx, "sitemap of "+host, func() (bool, error) {
-			return s.answers(ctx, host, directive != "")
-		}))
+		check(s.until(ctx, "sitemap of "+host, func() (bool, error) { return s.listsAll(ctx, host) }))
 	}
 	heap, _, err := s.memory(ctx)
 	check(err)
 	return heap
-}
-
-// fresh forgets what an earlier server of that name has left, and returns an address for another one, and its port.
-func (b *bench) fresh(name string) (addr, port string) {
-	check(os.RemoveAll(b.path(name)))
-	addr = freeAddr()
-	_, port, err := net.SplitHostPort(addr)
-	check(err)
-	return addr, port
 }
 
 // smallRoot makes the folder of a small site, and returns it.
@@ -72,14 +61,10 @@ func (b *bench) smallRoot(name string, site int) string {
 	return root
 }
 
-// answers reports whether a site answers, and if it has a sitemap, whether that lists all of its pages.
-func (s *server) answers(ctx context.Context, host string, hasSitemap bool) (bool, error) {
-	path := "/page-0.html"
-	if hasSitemap {
-		path = "/sitemap.xml"
-	}
+// listsAll reports whether the sitemap of a small site lists all of its pages.
+func (s *server) listsAll(ctx context.Context, host string) (bool, error) {
 	// The hosts have no address.
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base()+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.sitemap(), nil)
 	if err != nil {
 		return false, err
 	}
@@ -88,10 +73,7 @@ func (s *server) answers(ctx context.Context, host string, hasSitemap bool) (boo
 	if err != nil {
 		return false, nil // it has not started yet
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return false, err
-	}
-	return !hasSitemap || bytes.Count(body, []byte("<loc>")) == pagesOfSite, nil
+	return bytes.Count(body, []byte("<loc>")) == pagesOfSite, err
 }

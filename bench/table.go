@@ -27,7 +27,8 @@ func atLeast(bound float64) reach { return reach{bound, true} }
 
 // add adds a run.
 func (r *row) add(ours float64, other ...float64) {
-	r.ours, r.other = append(r.ours, ours), append(r.other, other...)
+	r.ours = append(r.ours, ours)
+	r.other = append(r.other, other...)
 }
 
 // line is the row in Markdown.
@@ -76,7 +77,6 @@ func spread(values []float64, show func(float64) string) string {
 }
 
 func ratio(v float64) string     { return strconv.FormatFloat(v, 'f', 2, 64) }
-func megabytes(v float64) string { return fmt.Sprintf("%.0f MB/s", v) }
 func byteCount(v float64) string { return fmt.Sprintf("%.1f bytes", v) }
 func mebibytes(v float64) string { return fmt.Sprintf("%.0f MiB", v/(1<<20)) }
 func perSecond(v float64) string { return number(int(v)) + "/s" }

@@ -58,7 +58,6 @@ func documentation(t *testing.T) (pages map[string]string, blocks []shown) {
 var tried = map[string]string{
 	"go run ./bench":                                                  "by hand: figures need a quiet machine",
 	"go run ./bench -only freshness":                                  "by hand: it takes half an hour",
-	"go run ./bench -only year":                                       "a test of internal/crawl, for less than a year",
 	"xcaddy build --with github.com/seed3295b519/caddy-sitemap":       ".ci/run, of the checkout",
 	"docker compose up --build":                                       "nothing: it takes a container engine",
 	"go build ./cmd/caddy":                                            ".ci/run, by vetting",

@@ -21,7 +21,7 @@ import (
 )
 
 // The simulation of a site that changes for a year, behind the decisions of this package: which pages are due, by what,
-// and on whose account. Its figures stand in docs/freshness.md; go run ./bench -only year repeats them.
+// and on whose account. go test -run TestYear -v ./internal/crawl -args -year 365 prints its figures.
 var (
 	yearDays  = flag.Int("year", 0, "days that are simulated; 0: a month, of which nothing is printed")
 	yearPages = flag.Int("year-pages", 0, "pages of its site; 0: 1,000, 10,000 and 100,000 in turn")
