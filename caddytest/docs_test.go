@@ -56,17 +56,17 @@ func documentation(t *testing.T) (pages map[string]string, blocks []shown) {
 
 // tried are the shell commands of the documentation, and what tries them.
 var tried = map[string]string{
-	"go run ./bench":                                                  "by hand: figures need a quiet machine",
-	"go run ./bench -only freshness":                                  "by hand: it takes half an hour",
+	"go run ./bench":                 "by hand: figures need a quiet machine",
+	"go run ./bench -only freshness": "by hand: it takes half an hour",
 	"xcaddy build --with github.com/seed3295b519/caddy-sitemap":       ".ci/run, of the checkout",
 	"docker compose up --build":                                       "nothing: it takes a container engine",
 	"go build ./cmd/caddy":                                            ".ci/run, by vetting",
 	"go run ./cmd/caddy run --config examples/quickstart/Caddyfile":   "TestExamples",
 	"go run ./cmd/caddy sitemap check --fetch http://localhost:8080/": "TestCheckOwn",
-	"go test ./...":                                                   ".ci/run",
-	"go test -short ./...":                                            ".ci/run",
-	"go test -race ./...":                                             ".ci/run",
-	"GOARCH=386 CGO_ENABLED=0 go test . ./internal/...":               ".ci/run",
+	"go test ./...":        ".ci/run",
+	"go test -short ./...": ".ci/run",
+	"go test -race ./...":  ".ci/run",
+	"GOARCH=386 CGO_ENABLED=0 go test . ./internal/...": ".ci/run",
 	".ci/run":      "itself",
 	".ci/layers":   ".ci/run",
 	"gofmt -l .":   ".ci/run",

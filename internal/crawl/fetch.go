@@ -424,15 +424,20 @@ func (w *worker) followRedirect(before, rec *store.Record, from link) {
 	if from.flags != 0 {
 		from.depth = 0 // the site begins where its front page redirects to
 	}
+	if before.Cause == store.ByFile {
+		w.run.notify(notice{path: rec.Target, cause: store.ByFile})
+	}
+	// A query in a redirect counts as one in a link does.
+	to, ok := w.clean(rec.Target, from.flags)
+	if !ok || to == rec.Path {
+		return
+	}
 	// Routes that redirect the URL of a file to another one show it there, as for a URL without the slash at its end.
 	if rec.IsFile() {
 		from.flags |= store.Target
 		from.depth = rec.Depth
 	}
-	if before.Cause == store.ByFile {
-		w.run.notify(notice{path: rec.Target, cause: store.ByFile})
-	}
-	w.link(from, rec.Target)
+	w.linkClean(from, to)
 }
 
 // followCanonical takes the link to the canonical of a page: it stands for this one, so it is as near.
