@@ -29,7 +29,8 @@ func (o *oracle) judgeUntold() {
 		last := h.changes[len(h.changes)-1]
 		date := o.listed[path]
 		isNew := h.changes[0].After(o.crawled)
-		isCorrected := last.After(o.crawled) && date >= last.UTC().Format(time.DateOnly) && o.site.pages[path].isFile
+		wasDated := last.Sub(h.changes[0]) > spread // else it is a part of its publication, with the longest interval
+		isCorrected := wasDated && last.After(o.crawled) && date >= last.UTC().Format(time.DateOnly) && o.site.pages[path].isFile
 		if h.isGood && (isNew && h.told.Before(h.changes[0]) || isCorrected && h.told.Before(last)) {
 			o.fail(6, "%s was not announced, which is there since %s and changed at %s", path, stamp(h.changes[0]), stamp(last))
 		}

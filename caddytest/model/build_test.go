@@ -60,8 +60,8 @@ func (c buildCase) run(t *testing.T, dir string) {
 	}
 	begun := time.Now()
 	listed, err := m.build(dir)
-	// A slow response takes five seconds, and the crawl pauses for twice as long.
-	isLate := time.Since(begun) > time.Duration(c.pages+10)*15*time.Second
+	// A slow response takes five seconds, and the crawl pauses for twice as long. Probes are paced, too.
+	isLate := time.Since(begun) > time.Duration(2*c.pages)*15*time.Second
 	if err != nil || listed != len(m.site.pages) || isLate {
 		fmt.Printf("%d pages are listed of %d after %s: %v\n", listed, len(m.site.pages), time.Since(begun), err)
 		os.Exit(1)

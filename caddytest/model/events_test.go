@@ -133,6 +133,10 @@ func (m *model) deny(r *rand.Rand) {
 	m.become(p, c)
 }
 
+// fewestShared are the fewest pages, with a margin for those that are corrected as well, of which it shows that what they have
+// in common is the template's.
+const fewestShared = 10
+
 // deploy renders all pages anew, at a pace: often with another template, and with some corrections.
 func (m *model) deploy(r *rand.Rand) {
 	if m.deployments > 0 {
@@ -141,6 +145,12 @@ func (m *model) deploy(r *rand.Rand) {
 	pages := m.site.all()
 	pace := longTail(r, time.Second, 30*time.Minute)
 	adds := r.IntN(3)
+	of := make(map[bool]int) // pages that are files, and others
+	for _, p := range pages {
+		if isIndexable(p) {
+			of[p.isFile]++
+		}
+	}
 	m.deployments++
 	m.note("%d pages each %s, another template: %v", len(pages), pace, adds > 0)
 	for i, p := range pages {
@@ -158,6 +168,9 @@ func (m *model) deploy(r *rand.Rand) {
 			}
 			if adds > 0 {
 				m.oracle.mayBeTold(p.path) // until it shows that it is the template's, which takes five pages
+			}
+			if of[p.isFile] < fewestShared {
+				m.oracle.mayBeDated(p)
 			}
 			if corrects && isThere {
 				m.oracle.changed(p)

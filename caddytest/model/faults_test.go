@@ -149,14 +149,17 @@ func (f *faults) pausedUntil() time.Time {
 func (f *faults) over() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	least := 1000 * time.Hour
+	least := 100_000 * time.Hour
 	for p := range places {
 		if f.are[p] != none {
 			return 0
 		}
-		if !f.ended[p].IsZero() {
-			least = min(least, time.Since(f.ended[p]))
+		ago := time.Since(f.ended[p])
+		// A refresh that hung for a minute has the next one come twenty minutes later.
+		if f.last[p] == hanging || f.last[p] == slow {
+			ago -= 25 * time.Minute
 		}
+		least = min(least, max(ago, 1))
 	}
 	return least
 }

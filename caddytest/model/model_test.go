@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -292,6 +293,11 @@ func (m *model) settle() {
 		}
 	}
 	m.oracle.judgeUntold()
+	var now status
+	err := admin(http.MethodGet, "/sitemap/sites", &now)
+	if err != nil || len(now.Sites) != 1 || time.Since(now.Sites[0].LastRefresh.At) > 2*m.interval()+margin {
+		m.oracle.fail(5, "at the end, no refresh comes any more: %+v, %v", now, err)
+	}
 }
 
 // tail returns the last lines.

@@ -18,7 +18,6 @@ func init() {
 	caddy.RegisterModule(new(transport))
 	caddy.RegisterModule(new(storage))
 	caddy.RegisterModule(new(logWriter))
-	caddy.RegisterModule(new(failingApp))
 }
 
 // running is the model of the run under way, which the modules below ask.
@@ -94,13 +93,3 @@ func (l *logTail) add(line string) {
 	}
 	l.lines = append(l.lines, line)
 }
-
-// failingApp is an app that cannot be started.
-type failingApp struct{}
-
-func (*failingApp) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "model_failing", New: func() caddy.Module { return new(failingApp) }}
-}
-
-func (*failingApp) Start() error { return errOnPurpose }
-func (*failingApp) Stop() error  { return nil }

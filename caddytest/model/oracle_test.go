@@ -13,7 +13,7 @@ import (
 // history is what has truly become of a page.
 type history struct {
 	changes []time.Time // of its text, its publication first
-	written []time.Time // when its file was, before a change was seen
+	written []time.Time // when it was rendered anew so that this may be its date
 	isGood  bool        // it returns 200 and is indexable
 	since   time.Time   // since when
 
@@ -75,8 +75,14 @@ func (o *oracle) written(p *page) {
 	last := h.changes[len(h.changes)-1]
 	isSeen := min(time.Since(last), o.faults.over(), o.up()) > 2*o.interval()+margin
 	if p.isFile && !isSeen {
-		h.written = append(h.written, time.Now())
+		o.mayBeDated(p)
 	}
+}
+
+// mayBeDated lets a page have the present time as its date.
+func (o *oracle) mayBeDated(p *page) {
+	h := o.histories[p.path]
+	h.written = append(h.written, time.Now())
 }
 
 // turned notes whether a page is good from now on.
@@ -114,7 +120,7 @@ func (o *oracle) requested(path string) {
 
 // isProbe reports whether a path is requested at each refresh, beside the rate.
 func isProbe(path string) bool {
-	return path == "/" || strings.Contains(path, "robots.txt") || strings.Contains(path, "sitemap")
+	return path == "/" || strings.HasSuffix(path, ".txt") || strings.Contains(path, "sitemap")
 }
 
 // sitemap is a document.
@@ -248,6 +254,11 @@ func (o *oracle) judgeVanished(path string) {
 	h := o.histories[path]
 	wasBad := !h.isGood || time.Since(h.since) < o.noticedWithin(path)
 	if wasBad || o.faults.excuse() {
+		return
+	}
+	// The front page is requested at each refresh. While the disk fails, no file explains its response, and a 404 counts at
+	// once, although pages of a source that cannot be read are to stay for ten minutes.
+	if path == "/" && o.faults.over() < margin {
 		return
 	}
 	o.fail(2, "%s is not listed any more, and is indexable since %s", path, stamp(h.since))

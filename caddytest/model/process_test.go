@@ -37,7 +37,7 @@ type object = map[string]any
 type settings struct {
 	refresh time.Duration // the interval; 0: the default
 	html    bool          // which changes documents, but no URL and no date
-	fails   bool          // an app cannot be started, after ours was
+	fails   bool          // the server cannot be started, maybe after ours was
 }
 
 // config is the configuration of the site, without a listener: a socket that waits would stop the clock.
@@ -65,17 +65,18 @@ func (m *model) config(s settings) []byte {
 		"automatic_https": object{"disable": true},
 		"routes":          []object{{"match": []object{{"host": []string{host}}}, "handle": []object{{"handler": "subroute", "routes": routes}}}},
 	}
+	servers := object{"site": server}
+	if s.fails {
+		servers["failing"] = object{"listen": []string{"none/none"}}
+	}
 	state := object{"state": m.state}
 	if m.isShared {
 		state["storage"] = object{"module": "model"}
 	}
 	apps := object{
 		"caddy.filesystems": object{"filesystems": []object{{"name": "disk", "file_system": object{"backend": "model"}}}},
-		"http":              object{"servers": object{"site": server}, "grace_period": "1s"},
+		"http":              object{"servers": servers, "grace_period": "1s"},
 		"sitemap":           state,
-	}
-	if s.fails {
-		apps["model_failing"] = object{}
 	}
 	config, _ := json.Marshal(object{
 		"admin":   object{"disabled": true, "config": object{"persist": false}},
@@ -122,20 +123,9 @@ func admin(method, path string, v any) error {
 // status is what `caddy sitemap status` has of the site, as far as the model reads it.
 type status struct {
 	Sites []struct {
-		Pages       int       `json:"pages"`
-		NextRefresh time.Time `json:"next_refresh"`
-		Refreshing  *struct {
-			Since time.Time `json:"since"`
-		} `json:"refreshing"`
 		LastRefresh struct {
-			At      time.Time `json:"at"`
-			Result  string    `json:"result"`
-			Reason  string    `json:"reason"`
-			Pending int       `json:"pending"`
+			At time.Time `json:"at"`
 		} `json:"last_refresh"`
-		Announced []struct {
-			Waiting int `json:"waiting"`
-		} `json:"announced"`
 	} `json:"sites"`
 }
 
