@@ -207,7 +207,7 @@ func (s *site) explainUnnamed(x *explanation, path string, last liveResponse) {
 		_, isFiles := source.(*SourceFiles)
 		return isFiles
 	})
-	noPage := files.NoPage(path)
+	noPage := s.noPage(path)
 	switch {
 	case last.Listed:
 		x.because("leads to a listed page", "Its target is listed instead.", "")
@@ -217,7 +217,7 @@ func (s *site) explainUnnamed(x *explanation, path string, last liveResponse) {
 	case hasFiles && strings.Contains(path, "/."):
 		x.because(files.Dotfile, "The source 'files' leaves out files with such names.", "Rename it if it is a page.")
 	case hasFiles && noPage != "":
-		x.because(noPage, "The source 'files' leaves out files with such names.", "Name its path in 'include' of 'files' if it is a page.")
+		x.because(noPage, "The source 'files' and the site's own sitemaps leave out files with such names or uses.", "Name its path in 'urls' if it is a page.")
 	}
 }
 
@@ -282,6 +282,8 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 	}
 	if !x.Listed {
 		s.addReason(x, served, path)
+	} else {
+		x.Remedy = s.disallowed()
 	}
 	return x, nil
 }

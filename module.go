@@ -443,7 +443,7 @@ func (h *Handler) compile(base string) error {
 			Images:       slices.Contains(h.Extensions, "images"),
 			Titles:       h.Feed || h.HTML || h.News != nil || h.LLMs,
 			Descriptions: h.Feed || h.LLMs,
-			Articles:     h.News != nil,
+			Articles:     h.Feed || h.News != nil,
 			Markdown:     h.LLMs,
 		},
 		beside: webpage.Options{

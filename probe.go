@@ -71,9 +71,10 @@ type siteFiles struct {
 	index    []string // of the file server; nil: its default
 	unserved bool     // no file server of the site is known
 
-	front  string  // of the file that routes show as the front page, below the root; "": they show the index
-	aside  bool    // no file server serves the front page, as far as the routes tell
-	beside []input // of the roots that serve folders of the site
+	front    string   // of the file that routes show as the front page, below the root; "": they show the index
+	aside    bool     // no file server serves the front page, as far as the routes tell
+	beside   []input  // of the roots that serve folders of the site
+	standIns []string // paths of files that are served in place of others
 }
 
 // Why a site lists nothing.
@@ -453,8 +454,8 @@ func (f *siteFetcher) isFrontFile(ctx context.Context, front *crawl.Response, at
 		isShown := files.Shows(folder, "/", front.Body, front.Truncated)
 		// Templates fill in the index file.
 		index := files.Options{FS: fsys, Root: at.root, Index: at.index}
-		isTemplate := !front.Proxied && front.Status/100 != 3 && files.Serves(index, "/")
-		found.Store(isShown || isTemplate || mayBeLogin && files.Serves(folder, "/"))
+		isTemplate := !front.Proxied && front.Status/100 != 3 && files.TimeOf(index, "/") != 0
+		found.Store(isShown || isTemplate || mayBeLogin && files.TimeOf(folder, "/") != 0)
 	})
 	return found.Load()
 }
@@ -609,6 +610,11 @@ func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFi
 	if at.root != "" {
 		at.read(r, servers)
 	}
+	for _, m := range h.mounts.in(prefix) {
+		at.standIns = append(at.standIns, m.standIns...)
+	}
+	// It is a page all the same.
+	at.standIns = slices.DeleteFunc(at.standIns, func(path string) bool { return path == "/"+at.front })
 	slices.Sort(folders)
 	at.beside = h.sourcesBeside(r, slices.Compact(folders), at.root)
 	return at

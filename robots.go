@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -265,6 +266,24 @@ func (s *site) checkRobots(robots *robotsRules) {
 		warning = robots.cut(urls)
 	}
 	s.logger.OnceIf(warning != "", zap.WarnLevel, "long robots", warning, line, zap.Int("bytes", robots.size))
+}
+
+// disallowed says that robots.txt keeps crawlers from documents of the sitemap; "": it does not.
+func (s *site) disallowed() string {
+	paths := []string{s.docPath("", ".xml")}
+	if snapshot := s.published().snapshot; snapshot != nil {
+		for _, d := range snapshot.Shards {
+			paths = append(paths, s.docPath(d.Suffix, ".xml"))
+		}
+	}
+	rules := &cmp.Or(s.probed.Load(), new(probeResult)).robots.rules
+	for _, path := range paths {
+		if !rules.Allows(path) {
+			return fmt.Sprintf("robots.txt disallows %s, so crawlers do not read it: remove the rule '%s', "+
+				"or add 'Allow: %[1]s'", path, rules.Line(path))
+		}
+	}
+	return ""
 }
 
 // cut returns what crawlers miss of the robots.txt that is served: Google reads 500 KiB

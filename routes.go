@@ -31,6 +31,8 @@ type mount struct {
 
 	foreign []string // hosts of a matcher that has none in common with those around it, so that there are no hosts
 	behind  string   // the directive before it that responds to all requests; "": there is none
+
+	standIns []string // paths, in its prefix, of files that are served in place of others: see [walker.standIn]
 }
 
 // fileServer is a file server in the prefix of a mount.
@@ -191,9 +193,15 @@ func walk(server *caddyhttp.Server) map[*Handler]mounts {
 func walkRoutes(server *caddyhttp.Server, routes caddyhttp.RouteList) map[*Handler]mounts {
 	w := walker{server: server, found: make(map[*Handler]mounts)}
 	w.routes(routes, mount{})
+	w.errors(server.Errors, mount{})
 	for _, mounts := range w.found {
 		for _, m := range mounts {
 			m.servers = w.serversOf(m)
+			for _, at := range w.standIns {
+				if at.prefix == m.prefix && origin.Overlap(m.hosts, at.hosts) {
+					m.standIns = append(m.standIns, at.standIns...)
+				}
+			}
 		}
 	}
 	return w.found
@@ -222,6 +230,38 @@ func (h *Handler) reach(r *http.Request, path string) (f fileServer, folders []s
 	return f, w.folders, f.root != ""
 }
 
+// standIn notes the path of a file that routes serve in place of others. An index is the page of its folder all the same.
+func (w *walker) standIn(path string, at mount) {
+	// What a placeholder is replaced by is not known, nor is a status, such as =404, a path.
+	isLiteral := strings.HasPrefix(path, "/") && !strings.ContainsAny(path, "{*?[%")
+	short := page.CutEnding(path)
+	if isLiteral && short != "/" && page.CutIndex(short) == short {
+		at.standIns = []string{path}
+		w.standIns = append(w.standIns, at)
+	}
+}
+
+// errors walks what serves errors: no page is served by that.
+func (w *walker) errors(config *caddyhttp.HTTPErrorConfig, at mount) {
+	if config == nil {
+		return
+	}
+	inside := walker{server: w.server, found: make(map[*Handler]mounts), inErrors: true}
+	inside.routes(config.Routes, at)
+	w.standIns = append(w.standIns, inside.standIns...)
+}
+
+// tried notes what matchers try last.
+func (w *walker) tried(sets caddyhttp.MatcherSets, at mount) {
+	for _, matcher := range slices.Concat(sets...) {
+		file, isFile := matcher.(*fileserver.MatchFile)
+		if isFile && len(file.TryFiles) > 0 {
+			last := file.TryFiles[len(file.TryFiles)-1]
+			w.standIn("/"+strings.TrimPrefix(last, "/"), at)
+		}
+	}
+}
+
 // serversOf returns the file servers that serve requests in the prefix of a mount, for its hosts.
 func (w *walker) serversOf(m *mount) []fileServer {
 	var all []fileServer
@@ -247,6 +287,9 @@ type walker struct {
 	isOver  bool          // a handler has responded to it: no route that follows counts
 	matched []string      // groups of which it has passed a route
 	folders []string      // that path matchers on its way name
+
+	standIns []mount // each with one
+	inErrors bool    // the routes serve errors
 }
 
 // routes walks a list in order and returns the place after it: a rewrite or a root
@@ -267,6 +310,7 @@ func (w *walker) routes(routes caddyhttp.RouteList, at mount) mount {
 		if inside.hosts != nil && len(inside.hosts) == 0 && inside.foreign == nil {
 			inside.foreign = hostsOf(route.MatcherSets)
 		}
+		w.tried(route.MatcherSets, inside)
 		for _, handler := range route.Handlers {
 			inside = w.handler(handler, inside)
 		}
@@ -340,6 +384,7 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 		m := at
 		w.found[h] = append(w.found[h], &m)
 	case *caddyhttp.Subroute:
+		w.errors(h.Errors, at)
 		at = w.routes(h.Routes, at)
 	case *caddyhttp.Invoke:
 		route, ok := w.server.NamedRoutes[h.Name]
@@ -352,6 +397,9 @@ func (w *walker) handler(handler caddyhttp.MiddlewareHandler, at mount) mount {
 	case *rewrite.Rewrite:
 		if w.visit != nil {
 			h.Rewrite(w.visit, replacerOf(w.visit))
+		}
+		if w.inErrors {
+			w.standIn(h.URI, at)
 		}
 		p := "/" + strings.Trim(h.StripPathPrefix, "/")
 		if p == "/" || strings.Contains(p, "{") {

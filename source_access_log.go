@@ -175,7 +175,7 @@ func (r *logReader) poll(ctx context.Context) {
 		name := zap.String("log", log.Path)
 		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "cannot read an access log",
 			name, zap.String("error", log.Error), zap.Int("uid", os.Getuid()))
-		r.log.OnceIf(log.Hint != "", zapcore.WarnLevel, log.Path+" lines", "cannot read any line of an access log",
+		r.log.OnceIf(log.Hint != "", zapcore.WarnLevel, log.Path+" lines", "no line of an access log shows a visit",
 			name, zap.String("hint", log.Hint))
 	}
 	if !r.hasPolled {

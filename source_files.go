@@ -190,7 +190,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		Root:    cmp.Or(root, r.Root),
 		At:      r.Prefix,
 		Include: slices.Concat(s.IncludeOnly, s.Include),
-		Exclude: slices.Clone(s.Exclude),
+		Exclude: slices.Concat(s.Exclude, r.probed.standIns),
 		Compile: func(patterns []string) func(string) bool {
 			return compilePatterns(new(option.Checker), "", patterns).Match
 		},
@@ -249,10 +249,18 @@ func (r *Refresh) fileSpelling(path string) string {
 	if bare == path {
 		return path
 	}
+	if r.fileTime(bare) == 0 {
+		return path
+	}
+	return bare
+}
+
+// fileTime returns the modification time of the file that the sources list for a path, in Unix seconds; 0: there is none.
+func (r *Refresh) fileTime(path string) int64 {
 	for _, folder := range r.served() {
-		if files.Serves(folder, bare) {
-			return bare
+		if at := files.TimeOf(folder, path); at != 0 {
+			return at
 		}
 	}
-	return path
+	return 0
 }

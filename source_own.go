@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -138,6 +139,15 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 		failed = append(failed, errors.New("robots.txt, which may name more of them, cannot be fetched"))
 	}
 	return errors.Join(failed...)
+}
+
+// noPage returns why neither 'files' nor the site's own sitemaps list a path: its name, or what the routes serve; "": they may.
+func (s *site) noPage(path string) string {
+	probed := s.probed.Load()
+	if probed != nil && slices.Contains(probed.standIns, path) {
+		return "shown in place of others"
+	}
+	return files.NoPage(strings.TrimPrefix(path, s.scope))
 }
 
 // warnOfHidden warns of sitemaps of the site at our paths that no source reads: ours hide them.
@@ -480,10 +490,25 @@ func (r *Refresh) readOwnResponse(ctx context.Context, at string, res *crawl.Res
 		return nil
 	}
 	// One that a build has left has the dates of the site as it was then.
-	if !res.Proxied && sitemapxml.IsOwn(res.Body) {
+	isOfBuild := !res.Proxied && sitemapxml.IsOwn(res.Body)
+	if isOfBuild && r.site.app.building == nil {
 		return nil
 	}
-	return r.parseOwn(ctx, doc, res.Body, most)
+	err := r.parseOwn(ctx, doc, res.Body, most)
+	if isOfBuild {
+		doc.keepUnchanged(r)
+	}
+	return err
+}
+
+// keepUnchanged keeps of a document that a build has written the pages of files that have not changed since: it may have
+// taken the place of one with dates that are nowhere else. Other files than pages may be named by no source any more.
+func (d *ownDocument) keepUnchanged(r *Refresh) {
+	written, _ := http.ParseTime(d.modified)
+	d.pages = slices.DeleteFunc(d.pages, func(p page.Page) bool {
+		at := r.fileTime(p.Path)
+		return at == 0 || at > written.Unix() || origin.IsAsset(p.Path)
+	})
 }
 
 // hasContentOf reports whether two documents say the same, whatever else differs in them, such as a comment with the
@@ -534,6 +559,9 @@ func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte
 			return http.NoBody, nil
 		},
 		Yield: func(p page.Page) error {
+			if r.site.noPage(p.Path) != "" {
+				return nil
+			}
 			doc.pages = append(doc.pages, p)
 			if len(doc.pages) > most {
 				return errTooManyPages

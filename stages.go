@@ -86,6 +86,9 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	r.source = source
 	s.hasWatched = s.hasWatched || r.served.snapshot != nil // see Refresh.watcher
 	r.source.warnOfHidden(ctx)
+	if disallowed := s.disallowed(); disallowed != "" {
+		r.source.Warn("disallowed", disallowed)
+	}
 	r.source.warnOfShadowed(ctx)
 	if r.probed.llms.exists {
 		r.source.Warn("llms", "the site has an llms.txt of its own, which is served: remove it, or llms")

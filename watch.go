@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -211,7 +210,7 @@ func (r *Refresh) isElsewhere(own *ownSet) bool {
 	for url, doc := range own.documents {
 		says := len(doc.pages)+len(doc.children) > 0 && !doc.redirect
 		at, isHere := htmlmeta.PathOn(r.BaseURL, url)
-		if says && isHere && !slices.ContainsFunc(r.served(), func(o files.Options) bool { return files.Serves(o, at) }) {
+		if says && isHere && r.fileTime(at) == 0 {
 			return true
 		}
 	}

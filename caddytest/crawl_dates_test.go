@@ -169,20 +169,27 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
-// TestDeclaredDateMoves believes no date that moves while the text stays.
+// TestDeclaredDateMoves believes a date that a file declares anew, and no alike ones of several files whose texts stay.
 func TestDeclaredDateMoves(t *testing.T) {
 	declares := func(date, text string) string {
 		return harness.Whole(`<meta property="article:modified_time" content="`+date+`">`, "<main>"+text+"</main>")
 	}
 	s := prepare(t, nil)
-	s.deploy("moves", "1", map[string]string{"0.html": declares("2020-01-01", "zero"), "1.html": declares("2020-02-01", "one"), "2.html": "two", "3.html": declares("2020-03-01", "three")}, byNumber)
+	s.deploy("moves", "1", map[string]string{"0.html": declares("2020-01-01", "zero"), "1.html": declares("2020-02-01", "one"), "2.html": "two", "3.html": declares("2020-03-01", "three"), "4.html": declares("2020-04-01", "four")}, byNumber)
 	s.Load(many(map[string]string{"moves": ""}))
 	origin := originOf("moves")
-	want := map[string]string{"/0.html": "2020-01-01", "/1.html": "2020-02-01", "/2.html": harness.Stamp(harness.DayOf(2)), "/3.html": "2020-03-01"}
+	want := map[string]string{"/0.html": "2020-01-01", "/1.html": "2020-02-01", "/2.html": harness.Stamp(harness.DayOf(2)), "/3.html": "2020-03-01", "/4.html": "2020-04-01"}
 	s.WantDates(origin, want)
 	s.Put("moves/1/0.html", declares("2021-01-01", "zero"), harness.DayOf(100))
 	s.Put("moves/1/1.html", declares("2021-02-01", "another one"), harness.DayOf(101))
-	want["/0.html"], want["/1.html"] = harness.Stamp(harness.DayOf(0)), "2021-02-01"
+	want["/0.html"], want["/1.html"] = "2021-01-01", "2021-02-01"
+	s.WantDates(origin, want)
+
+	for i, name := range []string{"0.html", "1.html", "3.html"} {
+		text := []string{"zero", "another one", "three"}[i]
+		s.Put("moves/1/"+name, declares("2021-07-01", text), harness.DayOf(110+i))
+	}
+	s.RefreshedAgain(origin)
 	s.WantDates(origin, want)
 }
 

@@ -153,7 +153,7 @@ func TestDiscoverUnlinked(t *testing.T) {
 func TestDiscoverForeignLog(t *testing.T) {
 	s := prepare(t, map[string]string{"access.log": `{"time_iso8601":"2024-05-07T00:00:16+00:00","remote_addr":"192.0.2.1","status":"200","request_method":"GET","request_uri":"/a"}` + "\n"})
 	s.Load("http://localhost:{port} {\n\tsitemap {\n\t\taccess_log {dir}/access.log\n\t}\n\trespond ok\n}")
-	s.Logged("cannot read any line of an access log", "{dir}/access.log", "it looks like JSON of nginx: add a second 'access_log' in the format 'combined' to nginx, and name that file")
+	s.Logged("no line of an access log shows a visit", "{dir}/access.log", "it looks like JSON of nginx: add a second 'access_log' in the format 'combined' to nginx, and name that file")
 }
 
 // TestDiscoverRolled is a log that Caddy rolls while it is written, over a restart and a

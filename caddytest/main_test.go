@@ -45,7 +45,9 @@ var slow = []string{
 	"Saved",
 
 	// what people report
-	"BuildSlowApplication", "RefreshAmidCrawl", "VisitedHostRedirects", "EndlessRobots",
+	"BuildSlowApplication", "BuildTwice", "CacheInFront", "Declared.*", "EndlessRobots", "FrontPage.*", "LogWithoutAgents", "Made.*",
+	"OnePace", "PageThatIsRateLimited", "PauseEnds.*", "RateLimiterInCaddy", "RefreshAmidCrawl", "Reported(Roots|Redirects)",
+	"ReportsDirectives", "VisitedHostRedirects",
 
 	// what goes wrong around Caddy
 	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SlowList", "SpoiltChunk",

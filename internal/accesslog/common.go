@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
@@ -44,6 +45,11 @@ func (p *Parser) parseCommon(s string, v *visits.Visit) error {
 	}
 	v.Method, v.URI = splitRequest(request)
 	v.URI = unescape(v.URI)
+	// Proxies and content delivery networks log absolute URLs, whose host counts more than another one of the line.
+	if u, err := origin.ParseURL(v.URI); err == nil {
+		v.Host = u.Host
+		v.URI = u.Path
+	}
 	return nil
 }
 
@@ -72,7 +78,7 @@ const (
 )
 
 var (
-	addressBytes = newSet(alphanumeric + ".:-_%[]")
+	addressBytes = newSet(alphanumeric + ".:-_%[],")
 	tokenBytes   = newSet(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2
 )
 
@@ -94,8 +100,10 @@ func isAll(s string, set *[256]bool) bool {
 }
 
 // setClient reads what precedes the time into v: [host] client identity user. A user's name may have spaces in it. An identity
-// is hardly ever known, and with a host in front it must not be, to tell the host from prefixes of syslog and the like.
+// is hardly ever known, and with a host in front it must not be, to tell the host from prefixes of syslog and the like. For
+// the client, there may be a list of addresses, from X-Forwarded-For.
 func setClient(v *visits.Visit, s string) bool {
+	s = strings.ReplaceAll(s, ", ", ",")
 	client, s, _ := strings.Cut(s, " ")
 	identity, user, ok := strings.Cut(s, " ")
 	// A fourth word is a user's name, or a virtual host comes first: then what seemed to be the identity is the client.

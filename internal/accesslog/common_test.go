@@ -53,7 +53,7 @@ func TestParseCommon(t *testing.T) {
 		{"no host", get("- 192.0.2.1 - -"), plain},
 
 		{"other method", ask("POST /a?b=c HTTP/2.0"), but(func(v *visits.Visit) { v.Method, v.URI = "POST", "/a?b=c" })},
-		{"absolute", ask("GET http://example.com/ HTTP/1.1"), but(func(v *visits.Visit) { v.URI = "http://example.com/" })},
+		{"absolute", ask("GET http://example.com/ HTTP/1.1"), but(func(v *visits.Visit) { v.Host, v.URI = "example.com", "/" })},
 		{"asterisk", ask("OPTIONS * HTTP/1.1"), but(func(v *visits.Visit) { v.Method, v.URI = "OPTIONS", "*" })},
 		{"spaces", ask("GET  /a b  HTTP/1.1"), but(func(v *visits.Visit) { v.URI = "/a b" })},
 		{"HTTP/0.9", ask("GET /a"), but(func(v *visits.Visit) { v.URI = "/a" })},

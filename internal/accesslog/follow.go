@@ -83,7 +83,7 @@ type Log struct {
 	Lines map[string]int `json:"lines,omitempty"` // by result: see [Counts]
 	Error string         `json:"error,omitempty"`
 
-	// Hint is what the lines look like, and what to do, while none of them shows a request.
+	// Hint is what the lines look like, and what to do, while none of them shows a request, or a visit that counts.
 	Hint string `json:"hint,omitempty"`
 
 	first []string // lines, while none of all shows a request

@@ -116,6 +116,18 @@ func hint(lines []string, format string) string {
 	return "it is in no format that can be read: these are Caddy's JSON, 'common' and 'combined'"
 }
 
+// enoughNameless is the number of visits without a User-Agent from which on agentHint judges.
+const enoughNameless = 100
+
+// agentHint is the hint on a log of which no line has a User-Agent, by its lines by result.
+func agentHint(lines map[string]int) string {
+	others := lines[visits.Robot] + lines[Counts] + lines[outside] + lines[tooOld]
+	if lines[nameless] < enoughNameless || others > 0 {
+		return ""
+	}
+	return "no line has a User-Agent: let the log's format have it, and no filter drop, replace or hash it"
+}
+
 // reads reports whether a line can be read in a format.
 func reads(lines []string, format string) bool {
 	p := Parser{format: format}

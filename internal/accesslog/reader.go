@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"strings"
@@ -38,6 +39,7 @@ const (
 	otherHost = "another host"
 	outside   = "outside the site's folder"
 	tooOld    = "older than history"
+	nameless  = "no User-Agent" // or something else in its place
 )
 
 // Reader reads the logs of a source for all sites of a handler. Each line is read at least once for each site: after a
@@ -130,7 +132,7 @@ func (r *Reader) Logs() []Log {
 	}
 	logs := follower.Logs()
 	for i := range logs {
-		logs[i].Hint = hint(logs[i].first, r.Parser.format)
+		logs[i].Hint = cmp.Or(hint(logs[i].first, r.Parser.format), agentHint(logs[i].Lines))
 		logs[i].first = nil
 	}
 	return logs
@@ -149,6 +151,10 @@ func (r *Reader) take(line []byte, now time.Time) string {
 	path, reason := r.Filter.Page(v)
 	if reason != "" {
 		r.signal(v, sites, now.Unix())
+		// The User-Agents of nearly all programs have a version.
+		if reason == visits.Robot && !strings.Contains(v.UserAgent, "/") {
+			return nameless
+		}
 		return reason
 	}
 	// Nobody knows when it was, if the line has no time, or one that is still to come.

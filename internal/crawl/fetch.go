@@ -185,7 +185,7 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 		isLast:    r.c.o.Once,
 	}
 	isPage := resp != nil && resp.Status == http.StatusOK
-	if isPage && !w.read(rec.Path, &f, soft404Path) {
+	if isPage && !w.read(rec, &f, soft404Path) {
 		return false
 	}
 
@@ -234,9 +234,9 @@ func unlessNotModified(resp *Response) *Response {
 
 // read reads a response with the status 200, and compares it with that for a path that cannot exist; "": there is none.
 // What cannot be read or compared counts as no response; false: there was no time to compare.
-func (w *worker) read(path string, f *fetched, soft404Path string) bool {
+func (w *worker) read(rec *store.Record, f *fetched, soft404Path string) bool {
 	resp := f.resp
-	meta, ok := w.parse(path, resp)
+	meta, ok := w.parse(rec.Path, resp)
 	f.meta = meta
 	if !ok {
 		f.resp = nil
@@ -249,7 +249,7 @@ func (w *worker) read(path string, f *fetched, soft404Path string) bool {
 		return false
 	}
 	f.soft = s.came == document404 && s.text == meta.Text
-	if s.came == failed404 {
+	if s.came == failed404 && !rec.IsFile() {
 		f.resp = nil // whether the page is a soft 404 cannot be known now
 	}
 	return true

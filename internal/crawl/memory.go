@@ -97,11 +97,13 @@ const (
 
 // soft404Path returns a path beside a page that cannot exist: a sibling in the page's folder, or another value of the
 // last query parameter. "": the page is no soft 404 whatever its text, as a source names it: the pages of an
-// application that runs in the browser may all have the same text.
+// application that runs in the browser may all have the same text. In place of a file, another one may be served: one path
+// for all files tells of that.
 func (r *Run) soft404Path(rec *store.Record) string {
 	base, query, hasQuery := strings.Cut(rec.Path, "?")
-	isKnownPage := rec.Flags&(store.Named|store.Seed) != 0 || rec.Path == r.p.Scope
-	if isKnownPage {
+	isKnown := rec.Flags&store.Named != 0 && !rec.IsFile()
+	isFront := rec.Flags&store.Seed != 0 || rec.Path == r.p.Scope
+	if isKnown || isFront {
 		return ""
 	}
 	if hasQuery && rec.Flags&store.Target != 0 {
@@ -114,6 +116,13 @@ func (r *Run) soft404Path(rec *store.Record) string {
 		// A last parameter without a value is replaced whole.
 		kept := strings.LastIndexAny(query, "=&") + 1
 		path = base + "?" + query[:kept] + r.c.soft404Name
+	}
+	if rec.IsFile() {
+		path = r.p.Scope + r.c.soft404Name
+		// A file does not wait for an upstream's turn.
+		if r.c.isProxied(&store.Record{Path: path}) {
+			return ""
+		}
 	}
 	if !r.p.Allowed(path) || r.p.Disallow(path) {
 		return ""

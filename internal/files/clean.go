@@ -21,32 +21,39 @@ type Response struct {
 // LearnCleanURLs returns o with CleanURLs and KeepBesideFolders as the server has it: it requests
 // the paths of a few files with ".html" and without.
 func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Response) (Options, error) {
-	apart, beside, err := pickPages(ctx, o)
+	apart, beside, spare, err := pickPages(ctx, o)
 	if err != nil {
 		return o, err
 	}
 	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
+	isKnown := false
 	isOther := func(path string) bool {
-		short := get(path)
-		if short.Status != http.StatusOK {
-			return true
-		}
-		// An application may return the same for everything.
-		if isSame(short, get(path+"-no-such-page-for-the-sitemap")) {
-			return true
-		}
 		long := get(path + ".html")
+		short := get(path)
+		missing := get(path + "-no-such-page-for-the-sitemap")
+		// What is shown for all that is missing says nothing of its own path.
+		if long.Status == http.StatusOK && isSame(long, missing) {
+			return false
+		}
+		isKnown = true
+		// An application may return the same for everything.
+		if short.Status != http.StatusOK || isSame(short, missing) {
+			return true
+		}
 		leadsToShort := long.Status/100 == 3 && long.To == path
 		return !isSame(long, short) && !leadsToShort
 	}
 	areClean := !slices.ContainsFunc(apart, isOther)
+	if !isKnown {
+		areClean = !slices.ContainsFunc(spare, isOther)
+	}
+	areKnown := isKnown
 	// With try_files {path} {path}/ {path}.html, the shorter form leads to the folder of that name: unless the files beside
 	// folders say otherwise, the longer one is kept there.
 	areCleanBeside := areClean && len(beside) > 0 && !slices.ContainsFunc(beside, isOther)
 	o.KeepBesideFolders = !areCleanBeside
 	// Without any of them, nothing is known.
-	isKnown := len(apart) > 0 || areCleanBeside
-	o.CleanURLs = areClean && isKnown
+	o.CleanURLs = areClean && (areKnown || areCleanBeside)
 	return o, ctx.Err()
 }
 
@@ -57,8 +64,9 @@ const (
 )
 
 // pickPages returns the paths, without ".html", of a few files with that ending: apart are in different folders, beside
-// each is a folder with the same name. It takes them from the first pages of a scan, and may find none.
-func pickPages(ctx context.Context, o Options) (apart, beside []string, err error) {
+// each is a folder with the same name, and spare is one more, in case that the others say nothing. It takes them from the
+// first pages of a scan, and may find none.
+func pickPages(ctx context.Context, o Options) (apart, beside, spare []string, err error) {
 	errEnough := errors.New("enough")
 	o.Workers = 1
 	o.CleanURLs = false
@@ -79,6 +87,8 @@ func pickPages(ctx context.Context, o Options) (apart, beside []string, err erro
 			isApart := len(apart) == 0 || page.Folder(apart[len(apart)-1]) != page.Folder(short)
 			if isApart {
 				apart = append(apart, short)
+			} else if spare == nil {
+				spare = append(spare, short)
 			}
 		}
 		n++
@@ -90,5 +100,5 @@ func pickPages(ctx context.Context, o Options) (apart, beside []string, err erro
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return apart[:min(len(apart), maxPicked)], beside[:min(len(beside), maxPicked)], err
+	return apart[:min(len(apart), maxPicked)], beside[:min(len(beside), maxPicked)], spare, err
 }

@@ -84,14 +84,18 @@ func (o *Options) indexNames() []string {
 	return o.Index
 }
 
-// Serves reports whether there is a file that a file server would show at a normal path: of that name, of that name
-// with ".html" after it, or the index of that folder. It examines these files alone, and knows no other rules of o.
-func Serves(o Options, path string) bool {
-	name, _ := o.shownAt(path)
-	return name != ""
+// TimeOf returns the modification time, in Unix seconds, of the file that a file server would show at a normal path: of
+// that name, of that name with ".html" after it, or the index of that folder; 0: there is none. It examines these files
+// alone, and knows no other rules of o.
+func TimeOf(o Options, path string) int64 {
+	name, info := o.shownAt(path)
+	if name == "" {
+		return 0
+	}
+	return max(info.ModTime().Unix(), 1)
 }
 
-// Shows reports whether what a file server would show at a path, as in [Serves], is a body, or begins with it if that is cut.
+// Shows reports whether what a file server would show at a path, as in [TimeOf], is a body, or begins with it if that is cut.
 func Shows(o Options, path string, body []byte, isCut bool) bool {
 	name, info := o.shownAt(path)
 	if name == "" {

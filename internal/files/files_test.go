@@ -676,7 +676,7 @@ func TestVersionFollowsTheFile(t *testing.T) {
 	}
 }
 
-func TestServes(t *testing.T) {
+func TestTimeOf(t *testing.T) {
 	root := build(t, map[string]string{"a,b.html": "", "c;d/index.html": "", "e+f/start.htm": "", "g&h/x.html": "", "index.html": ""})
 	for _, test := range []struct {
 		at, path string
@@ -709,17 +709,17 @@ func TestServes(t *testing.T) {
 			"disk": {Root: root, At: test.at, Index: test.index},
 			"FS":   {Root: ".", FS: os.DirFS(root), At: test.at, Index: test.index},
 		} {
-			if got := Serves(o, test.path); got != test.want {
+			if got := TimeOf(o, test.path) != 0; got != test.want {
 				t.Errorf("%s: at %q, %s: got %t", name, test.at, test.path, got)
 			}
 		}
 	}
 }
 
-func TestSpecial(t *testing.T) {
+func TestNoPageName(t *testing.T) {
 	for name, want := range map[string]string{
 		"404.html": errorPage, "400.htm": errorPage, "599.XHTML": errorPage, "50x.html": errorPage, "5XX.html": errorPage, "4x4.html": errorPage, "503.php": errorPage,
-		"399.html": listed, "600.html": listed, "4040.html": listed, "40.html": listed, "404": listed, "404.pdf": listed, "404.en.html": listed, "4ab.html": listed,
+		"399.html": listed, "600.html": listed, "4040.html": listed, "40.html": listed, "404": errorPage, "404.pdf": listed, "404.en.html": listed, "4ab.html": listed,
 		"_": listed, "_404.html": listed,
 		"google0123456789abcdef.html": ownershipFile, "GOOGLE0123456789ABCDEF.HTML": ownershipFile, "google0123456789abcde.html": listed, "google0123456789abcdeg.html": listed, "google0123456789abcdef.htm": listed,
 		"yandex_0123456789abcdef.html": ownershipFile, "yandex.html": listed,
@@ -729,22 +729,35 @@ func TestSpecial(t *testing.T) {
 		"naver0123456789abcdef0123456789abcdef.html": ownershipFile, "naver.html": listed,
 		"a": listed, "é.html": listed, "\xff": listed,
 	} {
-		if got := special(name); got != want {
+		if got := NoPage(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }
 
-// TestNoPage: a path of a folder has no name.
+// TestNoPage: some names say so at the root, or in the folder of a language.
 func TestNoPage(t *testing.T) {
 	for path, want := range map[string]string{
-		"/":                             "",
-		"/docs/":                        "",
-		"/docs/page.html":               "",
-		"/docs/404.html":                errorPage,
-		"/404.html/":                    "",
-		"/404.html/a.html":              "",
-		"/yandex_0123456789abcdef.html": ownershipFile,
+		"":                             "",
+		"docs/":                        "",
+		"docs/page.html":               "",
+		"docs/404.html":                errorPage,
+		"404.html/":                    "",
+		"404.html/a.html":              "",
+		"yandex_0123456789abcdef.html": ownershipFile,
+		"404/":                         errorPage,
+		"404/a.html":                   "",
+		"docs/404/":                    "",
+		"de/404/":                      errorPage,
+		"zh-Hant/50x/":                 errorPage,
+		"450/":                         "",
+		"offline":                      errorPage,
+		"de/Offline.html":              errorPage,
+		"docs/offline.html":            "",
+		"offline.htm":                  "",
+		"200.html":                     errorPage,
+		"200/":                         "",
+		"page/200.html":                "",
 	} {
 		if got := NoPage(path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)

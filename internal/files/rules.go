@@ -199,7 +199,10 @@ func (r *rules) file(p *place, name, escaped string) string {
 		return hidden
 	}
 	// An error page is a page only if it is named, not if a pattern happens to match it.
-	why := special(name)
+	why := NoPage(join(p.rel, name))
+	if why == listed && slices.Contains(r.index, name) {
+		why = NoPage(p.rel + "/")
+	}
 	if why != listed && r.exact != nil && r.exact(p.url+escaped) {
 		return listed
 	}
@@ -262,28 +265,27 @@ var ownershipName = regexp.MustCompile(`(?i)^(?:` +
 // errorPageName matches 404.html, 50x.html and their like, from 400 to 599.
 var errorPageName = regexp.MustCompile(`(?i)^[45][0-9x]{2}\.(?:html|htm|xhtml|shtml|php)$`)
 
-// NoPage returns why a file at a path is no page by its name, unless 'include' names it: it is an error page, or proves the
-// site's ownership; "": it may be one.
+// errorPagePath matches the paths below the root of what generators write for such pages, as a folder or without an ending,
+// and of pages that browsers get in place of others: at the root, or in the folder of a language.
+var errorPagePath = regexp.MustCompile(`(?i)^(?:[a-z]{2}(?:[-_][a-z0-9]{2,8})?/)?` +
+	`(?:(?:40[034]|50[0234x]|[45]xx|offline)(?:/|\.html)?|200\.html)$`)
+
+// NoPage returns why a path below the root, such as 404.html or de/404/, is no page by its name, unless 'include' names it:
+// it is an error page, or proves the site's ownership; "": it may be one.
 func NoPage(path string) string {
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	if name == "" { // a folder
+	name := path[strings.LastIndexByte(strings.TrimSuffix(path, "/"), '/')+1:]
+	if name == "" {
 		return listed
 	}
-	return special(name)
-}
-
-// special returns why a file with a name is no page by default: it is an error page, or
-// proves the site's ownership; or listed.
-func special(name string) string {
-	// Only what begins so can match the first expression, and nothing of that the second one.
-	if name[0] == '4' || name[0] == '5' {
-		if errorPageName.MatchString(name) {
-			return errorPage
+	// Only what begins so can match the first two expressions, and nothing of that the third one.
+	if strings.IndexByte("245oO", name[0]) < 0 {
+		if ownershipName.MatchString(name) {
+			return ownershipFile
 		}
 		return listed
 	}
-	if ownershipName.MatchString(name) {
-		return ownershipFile
+	if errorPageName.MatchString(name) || errorPagePath.MatchString(path) {
+		return errorPage
 	}
 	return listed
 }

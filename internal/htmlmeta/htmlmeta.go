@@ -27,7 +27,7 @@ type Options struct {
 
 	Descriptions bool // Description
 	Markdown     bool // the field of this name
-	Articles     bool // Published, Headline and Lang: what a news sitemap says of a page
+	Articles     bool // Published, Headline and Lang: what a news sitemap says of a page, and a feed
 }
 
 // Page is the page whose body or header is read.

@@ -44,6 +44,9 @@ type dates struct {
 	// be dated.
 	deployedTimes []span
 
+	// stampTimes are the dates that several files declare anew, although their texts have stayed.
+	stampTimes []span
+
 	// buildTimes are when programs wrote the lists, where nearly all of these' dates are alike. Single dates beside
 	// them are those of edits: an application may have got all of its other pages in one import.
 	buildTimes []span
@@ -79,6 +82,8 @@ type allTimes struct {
 	written  times // those of files of pages that were dated before
 	fetched  times // when known pages without a file version were fetched
 	told     times // of changed pages that were fetched because of another date in a list
+
+	stamps times // declared by files anew, whose texts have stayed
 
 	differences map[uint64]int // of the texts of pages of upstreams that have changed lately, to how many have it
 	samples     []uint64       // those of pages that count as changed
@@ -130,6 +135,9 @@ func (d *dates) add(rec *store.Record) {
 // addTimes takes the dates of a page into account, given when it was modified.
 func (d *dates) addTimes(rec *store.Record, at date, isOfFile bool) {
 	d.declared.add(rec.Declared)
+	if isOfFile && rec.Flags&store.DeclaredMoves != 0 {
+		d.stamps.add(rec.Declared)
+	}
 	d.lists.add(listDate(rec).unix)
 	if !isOfFile {
 		d.headers.add(at.unix)
@@ -174,6 +182,7 @@ func (d *dates) addKnown(rec *store.Record) {
 func (d *dates) decide() {
 	d.bursts.find()
 	d.declaredAlike = d.declared.areOfBuilds()
+	d.stampTimes = d.stamps.uploads(func(count int) bool { return count >= fewestAlike })
 	d.headersAlike = len(d.headers.alike()) > 0
 	// Many generators write the time of the build at each page of their sitemap. A list that the operator names is
 	// believed.
@@ -310,12 +319,16 @@ const (
 
 // declarationOf decides what the date is worth that a page declares, given the date of its text.
 func (d *dates) declarationOf(rec *store.Record, text date) declaration {
-	isMoving := rec.Steadiness.IsInDoubt() || rec.Flags&store.DeclaredMoves != 0
-	if rec.Declared == 0 || d.declaredAlike || isMoving {
+	hasMoved := rec.Flags&store.DeclaredMoves != 0
+	isMoving := hasMoved && (!rec.IsFile() || isOfFetch(rec))
+	if rec.Declared == 0 || d.declaredAlike || isMoving || rec.Steadiness.IsInDoubt() {
 		return ignored
 	}
 	if !rec.IsFile() {
 		return counts // no build has written it
+	}
+	if hasMoved && isIn(d.stampTimes, rec.Declared) {
+		return ofBuild
 	}
 	hasChanged := rec.Selected.Dated != 0 && rec.AwaitsDate()
 	if hasChanged && d.bursts.isOpen(rec) {
@@ -328,6 +341,13 @@ func (d *dates) declarationOf(rec *store.Record, text date) declaration {
 		return ofBuild
 	}
 	return counts
+}
+
+// isOfFetch reports whether the date that the page of a file declares is not in the file, which is older, but made for
+// each response, as by templates.
+func isOfFetch(rec *store.Record) bool {
+	const slack = 2 * 60
+	return rec.Declared > rec.ModTime+slack && declaredUntil(rec) >= rec.Fetched-slack
 }
 
 // declaresBuild reports whether the date that the page of a file declares is that of a build, which has changed the

@@ -142,8 +142,21 @@ func TestOwn(t *testing.T) {
 		"another date":                {Auto, Auto, func(r *store.Record) { r.Declared = later }, "own"},
 		"an earlier date":             {Auto, Auto, func(r *store.Record) { r.Declared = declared - 500 }, "own"},
 		"its date is gone":            {Auto, Auto, func(r *store.Record) { r.Declared = 0 }, "other"},
-		"another date, not believed":  {Auto, Auto, func(r *store.Record) { r.Declared, r.ModTime, r.Flags = later, later+1, r.Flags|store.DeclaredMoves }, "other"},
-		"its date is not believed":    {Auto, Auto, func(r *store.Record) { r.Flags |= store.DeclaredMoves }, "other"},
+		"another date of a file": {Auto, Auto, func(r *store.Record) {
+			r.Declared = later
+			r.ModTime = later + 1
+			r.Flags |= store.DeclaredMoves
+		}, "own"},
+		"another date, not believed": {Auto, Auto, func(r *store.Record) {
+			r.Declared = later
+			r.Fetched = later
+			r.Flags |= store.DeclaredMoves
+		}, "other"},
+		"its date is not believed": {Auto, Auto, func(r *store.Record) {
+			r.ModTime = declared - 500
+			r.Fetched = declared
+			r.Flags |= store.DeclaredMoves
+		}, "other"},
 		"a file written anew":         {ModTime, ModTime, func(r *store.Record) { r.ModTime = later }, "other"},
 		"a file with another text":    {ModTime, ModTime, func(r *store.Record) { r.Changed, r.ModTime = 8, later }, "own"},
 		"another file without a text": {ModTime, ModTime, func(r *store.Record) { r.ModTime, r.First, r.Selected.Text, r.Selected.Dated = later, 0, 0, 0 }, "own"},

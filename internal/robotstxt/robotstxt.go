@@ -24,7 +24,7 @@ func Merge(body []byte, urls ...string) []byte {
 	if bytes.Contains(body, []byte("\r\n")) {
 		eol = "\r\n"
 	}
-	present := Sitemaps(body)
+	present := urlsOf(body, "sitemap") // not all crawlers understand a misspelled one
 	lines := ""
 	for _, url := range urls {
 		if !slices.Contains(present, url) {
@@ -100,7 +100,7 @@ func isText(contentType string) bool {
 	return strings.HasPrefix(media, "text/") && media != "text/html" && !isWide
 }
 
-// fields yields the fields of a robots.txt: a lower-case name and a value. Lines end in LF, CR or both. A blank may
+// fields yields the fields of a robots.txt: a lower-case name, as it is spelled, and a value. Lines end in LF, CR or both. A blank may
 // stand for the colon, as with Google's crawler, but not for sitemaps, which others read, too.
 func fields(body []byte) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
@@ -127,10 +127,13 @@ func fields(body []byte) iter.Seq2[string, string] {
 const maxSitemaps = 1000
 
 // Sitemaps returns the URLs of the Sitemap lines of a robots.txt as they are written, at most 1,000.
-func Sitemaps(body []byte) []string {
+func Sitemaps(body []byte) []string { return urlsOf(body, "sitemap", "site-map") }
+
+// urlsOf returns the values of lines with one of these names.
+func urlsOf(body []byte, names ...string) []string {
 	var all []string
 	for name, value := range fields(body) {
-		isOne := name == "sitemap" && value != ""
+		isOne := slices.Contains(names, name) && value != ""
 		if isOne && len(all) < maxSitemaps {
 			all = append(all, value)
 		}

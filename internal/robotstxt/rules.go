@@ -41,7 +41,8 @@ func ReadRules(body []byte, crawler string) Rules {
 			isOwn = isOwn || strings.EqualFold(token, crawler)
 			isGeneral = isGeneral || token == "*"
 			known = known || isOwn
-		case "allow", "disallow":
+		// The misspellings are those of https://github.com/google/robotstxt.
+		case "allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
 			inRules = true
 			// A rule without a path matches nothing, but ends the lines that begin a group.
 			if value == "" {

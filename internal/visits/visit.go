@@ -33,9 +33,11 @@ const (
 	asset       = "asset"    // by the extension of its path, where the Content-Type is not known
 	signedIn    = "signed in"
 	noIndex     = "noindex"
-	robot       = "robot" // by its User-Agent
 	oddPath     = "no clean path"
 )
+
+// Robot is why a visit does not show a page that may be listed: it is a robot's, by its User-Agent.
+const Robot = "robot"
 
 // Reason returns why a visit does not count; "": it does. It counts if an anonymous visitor's browser got an HTML page
 // that may be indexed. If the log has no User-Agents, it may be a browser; a request without one is a robot's.
@@ -61,7 +63,7 @@ func (v *Visit) Reason() string {
 	case v.RobotsTag != "" && v.isNoIndex():
 		return noIndex
 	case v.UserAgent != "" && classOf(v.UserAgent) != browser:
-		return robot
+		return Robot
 	}
 	return ""
 }

@@ -35,12 +35,12 @@ func TestReason(t *testing.T) {
 		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, notHTML},
 		{"a robot", func(v *Visit) {
 			v.UserAgent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-		}, robot},
-		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, robot},
-		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, robot},
+		}, Robot},
+		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, Robot},
+		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, Robot},
 		{"our own", func(v *Visit) {
 			v.UserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
-		}, robot},
+		}, Robot},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := Visit{

@@ -139,7 +139,7 @@ func (f *Filter) Ignored() map[string]int {
 	defer f.mu.Unlock()
 	ignored := make(map[string]int)
 	all := f.visits[""]
-	for _, reason := range []string{signedIn, noIndex, robot} {
+	for _, reason := range []string{signedIn, noIndex, Robot} {
 		if n := f.visits[reason]; n > 0 {
 			ignored[reason] = n
 			all += n

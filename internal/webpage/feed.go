@@ -12,7 +12,7 @@ import (
 
 const maxEntries = 500 // pages of a feed
 
-// latest collects the pages that changed last.
+// latest collects the pages that changed last, or were published last, where only that is known.
 type latest struct {
 	pages  []changed
 	oldest int64 // of these, once they are as many as a feed has
@@ -24,6 +24,9 @@ type changed struct {
 }
 
 func (l *latest) add(base string, p page.Page) {
+	if p.LastMod == 0 && p.Extensions != nil {
+		p.LastMod = p.Extensions.Published
+	}
 	at, ok := dateOf(p)
 	isTooOld := len(l.pages) >= maxEntries && p.LastMod < l.oldest
 	if !ok || isTooOld {
