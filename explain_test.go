@@ -53,13 +53,13 @@ func TestExplainUnlisted(t *testing.T) {
 	const (
 		generally = "With 'links', a link to it is enough, from a page within 'depth'"
 		otherPath = "Serve it at another path, or name it in 'urls'"
-		inInclude = "Name its path in 'include' of 'files' if it is a page."
+		inURLs    = "Name its path in 'urls' if it is a page."
 	)
 	for path, want := range map[string]struct{ reason, meaning, remedy string }{
 		"/robots.txt":                          {"no page", "for crawlers", ""},
-		"/404.html":                            {"error page", "leaves out files with such names", inInclude},
-		"/docs/50x.html":                       {"error page", "leaves out files with such names", inInclude},
-		"/google0123456789abcdef.html":         {"ownership file", "leaves out files with such names", inInclude},
+		"/404.html":                            {"error page", "leaves out files with such names", inURLs},
+		"/docs/50x.html":                       {"error page", "leaves out files with such names", inURLs},
+		"/google0123456789abcdef.html":         {"ownership file", "leaves out files with such names", inURLs},
 		"/500.html":                            {"no source names it", "no source named it", "Serve it first."},
 		"/folder/":                             {"no source names it", "no source named it", generally},
 		"/.hidden.html":                        {"dotfile", "leaves out files with such names", "Rename it if it is a page."},

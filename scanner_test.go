@@ -151,7 +151,7 @@ func TestPartialPublication(t *testing.T) {
 		}}}
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Content-Type", contentHTML)
-			_, err := fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%s", r.URL.Path, text)
+			_, err := fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%s of %s", r.URL.Path, text, r.URL.Path)
 			return err
 		}
 		s := b.site("named.example")
