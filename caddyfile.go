@@ -119,7 +119,7 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "lastmod", Usage: "auto|mtime|off", To: &h.LastMod},
 		{Name: "canonical", Usage: "respect|ignore", To: &h.Canonical},
 		{Name: "orphans", Usage: "list|omit", To: &h.Orphans},
-		{Name: "extensions", Usage: "alternates images...", To: &h.Extensions},
+		{Name: "extensions", Usage: "alternates images videos...", To: &h.Extensions},
 		{Name: "indexnow", Usage: "[<key>]", To: &key, Block: func([]string) option.Options {
 			h.IndexNow = cmp.Or(h.IndexNow, new(IndexNow))
 			h.IndexNow.Key = key

@@ -171,8 +171,9 @@ type Handler struct {
 	// of them in both cases. Default: `list`.
 	Orphans string `json:"orphans,omitempty"`
 
-	// What else is listed with a page: `alternates`, its versions in other languages that link back to it, and `images`,
-	// the images on it. An image of the site itself is listed only while it returns 200. Default: none.
+	// What else is listed with a page: `alternates`, its versions in other languages that link back to it, `images`, the
+	// images on it, and `videos`. The page names the first two, and lists and existing sitemaps all of them. An image of the
+	// site itself is listed only while it returns 200. Default: none.
 	Extensions []string `json:"extensions,omitempty"`
 
 	// Whether and how search engines are told which pages changed, by IndexNow. An empty object turns it on. It needs
@@ -441,6 +442,7 @@ func (h *Handler) compile(base string) error {
 		extract: htmlmeta.Options{
 			Alternates:   slices.Contains(h.Extensions, "alternates"),
 			Images:       slices.Contains(h.Extensions, "images"),
+			Videos:       slices.Contains(h.Extensions, "videos"),
 			Titles:       h.Feed || h.HTML || h.News != nil || h.LLMs,
 			Descriptions: h.Feed || h.LLMs,
 			Articles:     h.Feed || h.News != nil,
@@ -466,7 +468,7 @@ func (h *Handler) compile(base string) error {
 		s.rules = append(s.rules, r.compile(c))
 	}
 	for _, name := range h.Extensions {
-		c.Choose("extensions", name, "alternates", "images")
+		c.Choose("extensions", name, "alternates", "images", "videos")
 	}
 	c.Refuse(s.crawl.Off && h.needsPages(),
 		"crawl is off: extensions, 'orphans omit', 'canonical respect' and 'lastmod auto' need fetched pages")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ type ownSet struct {
 	pages     int                     // of all documents
 	foreign   int                     // URLs in all documents that name another origin
 	broken    int                     // entries of all documents that cannot be read
-	extended  int                     // entries with versions in other languages, images or videos
+	dropped   int                     // entries with alternates, images or videos that are not kept
 	origin    string                  // one such origin
 	unread    int                     // documents for which there was no time yet
 	proxied   bool                    // an upstream responded to a request for a document
@@ -70,7 +71,7 @@ type ownDocument struct {
 	redirect bool     // it redirects
 	foreign  int      // URLs in it that name another origin
 	broken   int      // entries that cannot be read
-	extended int      // entries with versions in other languages, images or videos
+	dropped  int      // entries with alternates, images or videos that are not kept
 	origin   string   // one such origin
 
 	isRead    bool          // the document was read at least once, or there is none
@@ -117,12 +118,7 @@ func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) 
 		r.Warn("own sitemaps broken", "some entries of the site's own sitemap are no XML, so they are ignored: check the sitemap "+
 			"with 'caddy sitemap check'", zap.Int("entries", own.broken))
 	}
-	extract := r.site.handler.settings.extract
-	isCollected := extract.Alternates && extract.Images
-	if own.extended > 0 && !isCollected {
-		r.Warn("own sitemaps extended", "the site's own sitemap has versions in other languages, images or videos, which are not "+
-			"taken from it: let the pages declare them, and set 'extensions alternates images'", zap.Int("entries", own.extended))
-	}
+	r.warnOfDropped("own sitemaps dropped", "the site's own sitemap", own.dropped)
 	var failed []error
 	for _, url := range slices.Sorted(maps.Keys(own.documents)) {
 		if doc := own.documents[url]; doc.err != nil {
@@ -148,6 +144,19 @@ func (s *site) noPage(path string) string {
 		return "shown in place of others"
 	}
 	return files.NoPage(strings.TrimPrefix(path, s.scope))
+}
+
+// warnOfDropped warns of a list that has more than its pages are listed with.
+func (r *Refresh) warnOfDropped(kind, list string, entries int) {
+	if entries == 0 {
+		return
+	}
+	advice := "set 'extensions alternates images videos'"
+	if r.site.handler.settings.crawl.Off {
+		advice = "remove 'crawl off', and " + advice
+	}
+	r.Warn(kind, list+" has versions in other languages, images or videos that are not kept: to list them, "+advice,
+		zap.Int("entries", entries))
 }
 
 // warnOfHidden warns of sitemaps of the site at our paths that no source reads: ours hide them.
@@ -316,7 +325,7 @@ func (s *ownSet) add(url string, doc *ownDocument) {
 	s.pages += len(doc.pages)
 	s.foreign += doc.foreign
 	s.broken += doc.broken
-	s.extended += doc.extended
+	s.dropped += doc.dropped
 	s.origin = cmp.Or(s.origin, doc.origin)
 	s.proxied = s.proxied || doc.proxied
 	if !doc.isRead && doc.err == nil {
@@ -514,7 +523,7 @@ func (d *ownDocument) keepUnchanged(r *Refresh) {
 // hasContentOf reports whether two documents say the same, whatever else differs in them, such as a comment with the
 // time, or the order of their entries.
 func (d *ownDocument) hasContentOf(before *ownDocument) bool {
-	return slices.Equal(d.pages, before.pages) && slices.Equal(d.children, before.children)
+	return reflect.DeepEqual(d.pages, before.pages) && slices.Equal(d.children, before.children)
 }
 
 // ownPause returns how long a document is left alone after it was read.
@@ -553,7 +562,7 @@ var errTooManyPages = errors.New("too many pages")
 // parseOwn reads the content of a document.
 func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte, most int) error {
 	reader := urllist.Reader{
-		Base: r.BaseURL, Now: r.Now,
+		Base: r.BaseURL, Now: r.Now, Extract: r.site.handler.settings.extract,
 		Open: func(_ context.Context, url string) (io.ReadCloser, error) {
 			doc.children = append(doc.children, url) // each is a document of its own
 			return http.NoBody, nil
@@ -577,7 +586,7 @@ func (r *Refresh) parseOwn(ctx context.Context, doc *ownDocument, content []byte
 		},
 	}
 	err := reader.Read(ctx, bytes.NewReader(content))
-	doc.extended = reader.Extended
+	doc.dropped = reader.Dropped
 	slices.SortStableFunc(doc.pages, page.Compare)
 	slices.Sort(doc.children)
 	if errors.Is(err, errTooManyPages) {

@@ -80,10 +80,11 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 	count := 0
 	var refused []string // the first of them
 	reader := &urllist.Reader{
-		Base:  r.BaseURL,
-		Now:   r.Now,
-		Open:  r.openURL,
-		Yield: yield,
+		Base:    r.BaseURL,
+		Now:     r.Now,
+		Open:    r.openURL,
+		Yield:   yield,
+		Extract: r.site.handler.settings.extract,
 		Refuse: func(line int, text string, err error) {
 			count++
 			if count <= 10 {
@@ -110,6 +111,7 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 		r.Warn(kind, "some lines of a list are not URLs of the site",
 			zap.Int("count", count), zap.Strings("first", refused))
 	}
+	r.warnOfDropped(fmt.Sprintf("dropped %p", s), "a list", reader.Dropped)
 	return joinFailures(failed)
 }
 

@@ -318,7 +318,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		Options:   beside,
 		Schema:    set.schema,
 		ShardURLs: set.shardURLs,
-		Extended:  set.extract.Alternates || set.extract.Images,
+		Extended:  set.extract.Alternates || set.extract.Images || set.extract.Videos,
 		Workers:   r.source.Workers,
 		Now:       r.publishedAt(s.app.now()),
 	}
@@ -355,6 +355,7 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 		Included:         s.handler.underscored.Match,
 		Alternates:       set.extract.Alternates,
 		Images:           set.extract.Images,
+		Videos:           set.extract.Videos,
 		Titles:           set.extract.Titles,
 		Descriptions:     set.extract.Descriptions,
 		Markdown:         set.extract.Markdown,

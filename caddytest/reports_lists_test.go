@@ -126,23 +126,3 @@ func TestBuildBesideBrokenSitemap(t *testing.T) {
 		t.Errorf("nothing is told of the sitemap: %s%s", r.stdout, r.stderr)
 	}
 }
-
-// TestOwnSitemapWithExtensions: what is not taken from a generator's sitemap is told once, with the count and the option.
-func TestOwnSitemapWithExtensions(t *testing.T) {
-	for name, extra := range map[string]string{
-		"languages": `<xhtml:link rel="alternate" hreflang="de" href="/b.html"/>`,
-		"images":    `<image:image><image:loc>/a.png</image:loc></image:image>`,
-		"videos":    `<video:video><video:title>v</video:title></video:video>`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := prepare(t, map[string]string{"root/a.html": page("a"), "root/b.html": page("b")})
-			entry := func(path, more string) string {
-				return s.Expand("<url><loc>" + harness.Local + path + "</loc>" + more + "</url>")
-			}
-			s.Write(map[string]string{"root/sitemap.xml": "<urlset>" + entry("/a.html", extra) + entry("/b.html", "") + "</urlset>"})
-			s.Load(harness.Local + " {\nroot {dir}/root\n" + plain + "file_server\n}")
-			s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/a.html", harness.Local+"/b.html")
-			s.Logged(`"level":"warn"`, "own sitemap", "extensions", `"entries":1`)
-		})
-	}
-}

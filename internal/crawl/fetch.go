@@ -257,7 +257,9 @@ func (w *worker) read(rec *store.Record, f *fetched, soft404Path string) bool {
 
 // condition returns the header of a conditional request for a page; nil: it is to be fetched in full.
 func (r *Run) condition(rec *store.Record) http.Header {
-	if !r.spares(rec, r.c.now()) {
+	// Only a full response shows whether its images, to which a list may have added some, count.
+	isExtended := rec.Listed != nil && rec.Cause == store.ByList
+	if isExtended || !r.spares(rec, r.c.now()) {
 		return nil
 	}
 	// A recipient ignores If-Modified-Since beside If-None-Match (RFC 9110, section 13.1.3).
@@ -452,7 +454,7 @@ func (w *worker) followCanonical(rec *store.Record, from link) {
 func (w *worker) followImages(rec *store.Record, from link) {
 	from.depth = math.MaxUint8
 	from.flags = store.Image
-	for _, url := range rec.Images {
+	for _, url := range rec.Extensions().Images {
 		if path, ok := htmlmeta.PathOn(w.run.p.Base, url); ok {
 			w.link(from, path)
 		}

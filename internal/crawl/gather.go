@@ -3,6 +3,8 @@ package crawl
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -166,6 +168,9 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 		buf = binary.LittleEndian.AppendUint64(append(buf[:0], p.Path...), hints)
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(p.LastMod))
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(p.FileTime))
+		if p.Extensions != nil {
+			buf = fmt.Appendf(buf, "%+v", *p.Extensions)
+		}
 		sum += xxhash.Sum64(buf)
 	}
 	return sum
@@ -256,7 +261,7 @@ func name(rec *store.Record, p *page.Page, now int64) {
 		demand(rec, store.ByFile)
 	case rec.Flags&store.Named == 0:
 		demand(rec, store.ByList)
-	case p.Version == 0 && p.LastMod != rec.ModTime:
+	case p.Version == 0 && p.LastMod != rec.ModTime, !reflect.DeepEqual(p.Extensions, rec.Listed):
 		signal(rec, store.ByList, now)
 	}
 	rec.Flags &^= store.ModDay | store.Sources
@@ -272,6 +277,7 @@ func name(rec *store.Record, p *page.Page, now int64) {
 	}
 	rec.ChangeFreq = p.ChangeFreq
 	rec.Priority = p.Priority
+	rec.Listed = p.Extensions
 	rec.Absent = 0
 	rec.Depth = 0
 }

@@ -94,13 +94,14 @@ func apply(rec *store.Record, f *fetched) comparison {
 	return came
 }
 
-// dropListDate drops the date of a list that does not name the page any more.
+// dropListDate drops the date of a list that does not name the page any more, and what else that said.
 func dropListDate(rec *store.Record) {
 	if rec.Flags&store.Named != 0 {
 		return
 	}
 	rec.ModTime = 0
 	rec.Flags &^= store.ModDay
+	rec.Listed = nil
 }
 
 // wasEmptied reports whether a page that was a document is an empty response, for the first time: its file may be read

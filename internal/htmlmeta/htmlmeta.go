@@ -16,8 +16,8 @@ const (
 	MaxBody       = 2 << 20 // bytes of a body
 	MaxURL        = page.MaxLoc
 	MaxLinks      = 1 << 16
-	MaxAlternates = 500
-	MaxImages     = 1000
+	MaxAlternates = page.MaxAlternates
+	MaxImages     = page.MaxImages
 	MaxTitle      = 200 // characters, of a headline or description, too
 )
 
@@ -28,6 +28,7 @@ type Options struct {
 	Descriptions bool // Description
 	Markdown     bool // the field of this name
 	Articles     bool // Published, Headline and Lang: what a news sitemap says of a page, and a feed
+	Videos       bool // which only lists name
 }
 
 // Page is the page whose body or header is read.

@@ -26,6 +26,10 @@ func (l location) absolute(ref []byte) string {
 	return site + string(path)
 }
 
+// Absolute is the absolute URL to which a reference leads from the page at a path of a base URL; "": as for links of the page,
+// it is not an http URL, not valid or too long.
+func Absolute(base, path, ref string) string { return location{base, path}.absolute([]byte(ref)) }
+
 // lineEnds are what browsers leave out of a URL, wherever it is (https://url.spec.whatwg.org/#url-parsing).
 var lineEnds = strings.NewReplacer("\n", "", "\r", "", "\t", "")
 

@@ -136,11 +136,12 @@ func languageOf(a page.Alternate) uint64 {
 // alternatesOf returns the alternates with which a listed page is listed.
 func (s *Selection) alternatesOf(rec *store.Record) []page.Alternate {
 	isLeftOut := func(a page.Alternate) bool { return s.whyLeftOut(rec.Path, a) != "" }
-	if !slices.ContainsFunc(rec.Alternates, isLeftOut) {
-		return rec.Alternates // nearly always
+	alternates := rec.Extensions().Alternates
+	if !slices.ContainsFunc(alternates, isLeftOut) {
+		return alternates // nearly always
 	}
 	s.result.AlternatesLeftOut.add(rec.Path, maxExamples)
-	return slices.DeleteFunc(slices.Clone(rec.Alternates), isLeftOut)
+	return slices.DeleteFunc(slices.Clone(alternates), isLeftOut)
 }
 
 // whyLeftOut returns why an alternate of a listed page is left out; "": it is not. It goes by pairs, as search engines
@@ -187,7 +188,7 @@ type AlternateLeftOut struct {
 // alternatesLeftOut returns the alternates with which a listed page is not listed. Errors are those of
 // [store.Generation.Load].
 func (s *Selection) alternatesLeftOut(ctx context.Context, rec *store.Record) (all []AlternateLeftOut, err error) {
-	for _, a := range rec.Alternates {
+	for _, a := range rec.Extensions().Alternates {
 		reason := s.whyLeftOut(rec.Path, a)
 		if reason == notMutual {
 			there, _ := htmlmeta.PathOn(s.rules.Base, a.URL)

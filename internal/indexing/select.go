@@ -32,8 +32,8 @@ type Options struct {
 	KeepListed       bool // previously listed pages stay unless they are refused or excluded
 
 	// What the extensions of listed pages have: as the options of these names of [htmlmeta.Options].
-	Alternates, Images, Titles, Descriptions, Markdown, Articles bool
-	Linkers                                                      bool // and how they are linked
+	Alternates, Images, Videos, Titles, Descriptions, Markdown, Articles bool
+	Linkers                                                              bool // and how they are linked
 
 	Hints    func(p *page.Page)        // sets the operator's changefreq and priority; nil: none
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
@@ -135,7 +135,7 @@ func (s *Selection) add(rec *store.Record, c *contenders) {
 		c.add(rec, &s.rules, own)
 	}
 	if own == Indexable {
-		s.alternates.add(s.rules.Base, rec.Path, rec.Alternates)
+		s.alternates.add(s.rules.Base, rec.Path, rec.Extensions().Alternates)
 	}
 }
 
@@ -274,9 +274,13 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	if s.rules.Hints != nil {
 		s.rules.Hints(&p)
 	}
+	all := rec.Extensions()
 	var e page.Extensions
 	if s.rules.Images {
-		e.Images = slices.DeleteFunc(slices.Clone(rec.Images), s.isMissing)
+		e.Images = slices.DeleteFunc(slices.Clone(all.Images), s.isMissing)
+	}
+	if s.rules.Videos {
+		e.Videos = all.Videos
 	}
 	if s.rules.Alternates {
 		e.Alternates = s.alternatesOf(rec)

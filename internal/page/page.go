@@ -44,7 +44,7 @@ type Page struct {
 	Visited bool
 	Sources uint16
 
-	// Extensions is what else is known of the page. Nil: nothing. Sources do not set it.
+	// Extensions is what else is known of the page; of a candidate, what lists say. Nil: nothing. It is never changed.
 	Extensions *Extensions
 }
 
@@ -63,6 +63,12 @@ func (p *Page) Merge(o Page) {
 	p.Version = cmp.Or(p.Version, o.Version)
 	p.Sources |= o.Sources
 	p.Visited = p.Visited && o.Visited
+	if p.Extensions != nil && o.Extensions != nil {
+		both := *p.Extensions
+		both.Add(o.Extensions)
+		p.Extensions = &both
+	}
+	p.Extensions = cmp.Or(p.Extensions, o.Extensions)
 }
 
 // BestDate is LastMod, or else FileTime, and whether only the day of it is known; 0: neither is known, nor is what is
@@ -80,38 +86,77 @@ func (p *Page) BestDate() (unix int64, day bool) {
 // Compare orders pages by the bytes of their paths.
 func Compare(a, b Page) int { return strings.Compare(a.Path, b.Path) }
 
-// Extensions is what is known of a page beyond the protocol's own elements.
+// Bounds of [Extensions]. Search engines take a thousand images of a page.
+const (
+	MaxAlternates = 500
+	MaxImages     = 1000
+	MaxVideos     = 16
+)
+
+// Extensions is what is known of a page beyond the protocol's own elements. Lists say only what has a number, by which it is kept
+// on disk.
 type Extensions struct {
-	Title string // of the page, which its entry in a sitemap does not have; "": none, or not collected
+	Title string `cbor:"-"` // of the page, which its entry in a sitemap does not have; "": none, or not collected
 
 	// Alternates are the page's versions in other languages, itself among them
 	// (https://developers.google.com/search/docs/specialty/international/localized-versions).
-	Alternates []Alternate
+	Alternates []Alternate `cbor:"1,keyasint,omitempty"`
 
-	// Images are the absolute URLs of the images on the page, at most 1,000
+	// Images are the absolute URLs of the images on the page
 	// (https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps).
-	Images []string
+	Images []string `cbor:"2,keyasint,omitempty"`
+
+	// Videos are the videos on the page, each as the elements of its entry in a sitemap, with the prefix video
+	// (https://developers.google.com/search/docs/crawling-indexing/sitemaps/video-sitemaps).
+	Videos []string `cbor:"3,keyasint,omitempty"`
 
 	// What follows is in no entry of a sitemap of pages, like Title. Description is what the page declares as its own, on one
 	// line of at most 200 characters, and Markdown the absolute URL of the version of it in Markdown that it declares, which is on
 	// the site and has returned 200; "": none, or not collected.
-	Description, Markdown string
+	Description, Markdown string `cbor:"-"`
 
 	// Linkers says how many pages link to the page, by magnitude: 0 for none, 1 for one, 2 for two or three, 3 for four to
 	// seven and so on. Depth is the fewest links from a page that a source names. 0: none, or not collected.
-	Linkers, Depth uint8
+	Linkers, Depth uint8 `cbor:"-"`
 
 	// Published is when the page says that it was published, in Unix seconds (UTC), up to a day after it was read.
 	// PublishedDay says that only the day is known, of which Published is the midnight in UTC. 0: it is no article, or that was
 	// not collected. Headline is what the article is called, on one line of at most 200 characters; "": its Title has to do.
 	// Lang is its language, or that of the front page, as in BCP 47, such as "de" or "pt-BR"; "": not known.
-	Published      int64
-	PublishedDay   bool
-	Headline, Lang string
+	Published      int64  `cbor:"-"`
+	PublishedDay   bool   `cbor:"-"`
+	Headline, Lang string `cbor:"-"`
+}
+
+// Add adds the alternates, images and videos of o, which may be nil, that e does not have, within the bounds. Of each
+// language, the first version stays.
+func (e *Extensions) Add(o *Extensions) {
+	if o == nil {
+		return
+	}
+	isSame := func(a, b Alternate) bool { return strings.EqualFold(a.Lang, b.Lang) }
+	isEqual := func(a, b string) bool { return a == b }
+	e.Alternates = union(e.Alternates, o.Alternates, isSame, MaxAlternates)
+	e.Images = union(e.Images, o.Images, isEqual, MaxImages)
+	e.Videos = union(e.Videos, o.Videos, isEqual, MaxVideos)
+}
+
+// union returns a with what of b it does not have, up to so many. It changes neither.
+func union[T any](a, b []T, isSame func(T, T) bool, most int) []T {
+	all := slices.Clip(a)
+	for _, one := range b {
+		isKnown := slices.ContainsFunc(all, func(other T) bool { return isSame(one, other) })
+		if !isKnown && len(all) < most {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // Empty reports whether e, which may be nil, adds nothing to the page's entry.
-func (e *Extensions) Empty() bool { return e == nil || len(e.Alternates) == 0 && len(e.Images) == 0 }
+func (e *Extensions) Empty() bool {
+	return e == nil || len(e.Alternates)+len(e.Images)+len(e.Videos) == 0
+}
 
 // IsZero reports whether e, which may be nil, says nothing at all.
 func (e *Extensions) IsZero() bool {

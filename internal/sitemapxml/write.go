@@ -57,7 +57,8 @@ const (
 
 	locClose = "</loc>"
 
-	extensionNamespaces = `" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1`
+	extensionNamespaces = `" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1` +
+		`" xmlns:video="http://www.google.com/schemas/sitemap-video/1.1`
 )
 
 // The elements of every change frequency and priority, whole; "" for those that say nothing or do not exist.
@@ -131,7 +132,7 @@ type Encoder struct {
 // Unknown fields of a page have no element. The order of elements is that of schema
 // 0.9; 0.84 takes any. An extended document has more namespaces and elements:
 //
-//	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
+//	<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1" xmlns:video="http://www.google.com/schemas/sitemap-video/1.1">
 //	<url><loc>https://example.com/</loc><xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/a.png</image:loc></image:image></url>
 //	</urlset>
 //
@@ -232,6 +233,11 @@ func appendEntry(b []byte, p page.Page, extended bool) []byte {
 		b = append(b, "<image:image><image:loc>"...)
 		b = appendURL(b, image)
 		b = append(b, "</image:loc></image:image>"...)
+	}
+	for _, video := range p.Extensions.Videos {
+		b = append(b, "<video:video>"...)
+		b = append(b, video...)
+		b = append(b, "</video:video>"...)
 	}
 	return b
 }

@@ -41,6 +41,12 @@ func prio(t testing.TB, f float64) page.Priority {
 	return p
 }
 
+// goldenVideo is a video with each kind of element, as lists have them.
+const goldenVideo = "<video:thumbnail_loc>https://example.com/t.png</video:thumbnail_loc><video:title>A &amp; b</video:title>" +
+	"<video:description>c</video:description><video:content_loc>https://example.com/v.mp4</video:content_loc>" +
+	"<video:duration>90</video:duration><video:publication_date>2024-02-29</video:publication_date>" +
+	"<video:family_friendly>yes</video:family_friendly>"
+
 func goldenPages(t testing.TB) []page.Page {
 	alternates := []page.Alternate{
 		{Lang: "x-default", URL: base + "/"}, {Lang: "de-AT", URL: "https://example.org/de?a=1&b='2'"}, {Lang: "zh-Hant", URL: base + "/%E4%B8%AD"},
@@ -49,7 +55,7 @@ func goldenPages(t testing.TB) []page.Page {
 		{Path: "/"},
 		{Path: "/a%20b?x=1&y='2'", LastMod: 1136214245, Extensions: &page.Extensions{Alternates: alternates}},
 		{Path: "/caf%C3%A9", LastMod: 1136214245, LastModDay: true, Extensions: new(page.Extensions)},
-		{Path: "/daily", ChangeFreq: freq(t, "daily"), Extensions: &page.Extensions{Images: []string{base + "/a.png"}}},
+		{Path: "/daily", ChangeFreq: freq(t, "daily"), Extensions: &page.Extensions{Images: []string{base + "/a.png"}, Videos: []string{goldenVideo}}},
 		{Path: "/everything", LastMod: 1709210096, ChangeFreq: freq(t, "monthly"), Priority: prio(t, 0.55), Extensions: &page.Extensions{
 			Alternates: alternates, Images: []string{base + "/a.png?w=1&h=2", "https://cdn.example.net/<b> \"c\".jpg"},
 		}},

@@ -14,7 +14,7 @@ import (
 
 // Record is what is known of one page. Times are Unix seconds; 0 means never, or not known. A record is written
 // by the crawl, save for the fields under Selected. Numbers of fields are on disk: new fields get new ones. The next
-// number is 52. A record has at most 504 bytes, as Go makes room for it by 512: a flag belongs beside another one.
+// number is 53. A record has at most 504 bytes, as Go makes room for it by 512: a flag belongs beside another one.
 type Record struct {
 	// Path is the page's path with its query, as in [page.Page].
 	Path  string `cbor:"1,keyasint,omitempty"`
@@ -27,10 +27,11 @@ type Record struct {
 	ChangeFreq page.ChangeFreq `cbor:"5,keyasint,omitempty"`
 	Priority   page.Priority   `cbor:"6,keyasint,omitempty"`
 
-	// Absent is since when no source names the page any more. Depth is the fewest links from a page that a source
-	// names. Linked is when a page whose links count and that links to it was last fetched, to within a week.
+	// Depth is the fewest links from a page that a source names.
+	Depth uint8 `cbor:"8,keyasint,omitempty"`
+
+	// Absent is since when no source names the page any more. Linked is when a page whose links count and that links to it was last fetched, to within a week.
 	Absent int64 `cbor:"7,keyasint,omitempty"`
-	Depth  uint8 `cbor:"8,keyasint,omitempty"`
 	Linked int64 `cbor:"9,keyasint,omitempty"`
 
 	// Fetched is when the page was last fetched, successfully or not, and Due when it is to be fetched again: Wait
@@ -142,6 +143,9 @@ type Record struct {
 	// least its language. It is kept only if there is a news sitemap; nil: the page is none.
 	Article *Article `cbor:"48,keyasint,omitempty"`
 
+	// Listed are the alternates, images and videos that lists give the page, until it was fetched without being named; nil: none.
+	Listed *page.Extensions `cbor:"52,keyasint,omitempty"`
+
 	// Linkers are the pages that link to this one. They are counted only if a document shows the most linked pages
 	// first.
 	Linkers Linkers `cbor:"-"` // see hashesSize
@@ -239,6 +243,13 @@ func (r *Record) IsFile() bool { return r.Version != 0 && r.Flags&Proxied == 0 }
 // Batch is the batch in which the page's present text was found; 0: it has none.
 func (r *Record) Batch() int64 { return cmp.Or(r.Changed, r.First) }
 
+// Extensions are the alternates, images and videos of the page: its own first.
+func (r *Record) Extensions() page.Extensions {
+	e := page.Extensions{Alternates: r.Alternates, Images: r.Images}
+	e.Add(r.Listed)
+	return e
+}
+
 // AwaitsDate reports whether the date of the present text is still to be decided.
 func (r *Record) AwaitsDate() bool { return r.Batch() != r.Selected.Dated }
 
@@ -304,7 +315,7 @@ var (
 	encoding, _ = cbor.EncOptions{}.UserBufferEncMode()
 	decoding, _ = cbor.DecOptions{
 		MaxArrayElements: maxChunkRecords,
-		MaxNestedLevels:  4,
+		MaxNestedLevels:  5,
 		UTF8:             cbor.UTF8DecodeInvalid, // an ETag may be anything
 	}.DecMode()
 

@@ -115,6 +115,7 @@ func full(path string) Record {
 		ListDate: 13, Withheld: true, Cause: ByHub, Finder: "/f", Credited: true, Followed: 14, Hub: 15,
 		Links: []string{"/l"}, Muted: 16, False: 17, FalseBy: ByList, FoundBy: ByHub, Settled: 18, Steadiness: Noisy,
 		Blocks: 1<<64 - 2, Difference: 19, Description: "d", Markdown: "/m",
+		Listed:  &page.Extensions{Alternates: []page.Alternate{{Lang: "l", URL: "u"}}, Images: []string{"i"}, Videos: []string{"v"}},
 		Article: &Article{Published: 20, PublishedDay: true, Headline: "h", Lang: "l"},
 		Linkers: 21, Was: 22, WasDay: true,
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -45,8 +46,9 @@ type Reader struct {
 	// text in at most 200 bytes, and why.
 	Refuse func(line int, text string, err error)
 
-	// Extended counts the entries with versions in other languages, images or videos, which are not kept.
-	Extended int
+	// Extract says which of alternates, images and videos of entries are kept, and Dropped counts the entries that have others.
+	Extract htmlmeta.Options
+	Dropped int
 
 	documents int   // of indexes, so far
 	stopped   error // by Yield
@@ -187,10 +189,12 @@ func (s *Reader) readXML(ctx context.Context, b *bufio.Reader, charset string, d
 				failed = append(failed, fmt.Errorf("%s: %w", short(loc), err))
 			}
 		default:
-			if len(e.Links)+len(e.Images)+len(e.Videos) > 0 {
-				s.Extended++
-			}
 			p, err := e.page(loc, s.Base)
+			var isDropped bool
+			p.Extensions, isDropped = e.read(s.Base, p.Path, s.Extract)
+			if isDropped {
+				s.Dropped++
+			}
 			_ = s.take(n, loc, p, err) // its error is in s.stopped
 		}
 	}
@@ -277,11 +281,7 @@ type entry struct {
 	LastMod    string `xml:"lastmod"`
 	ChangeFreq string `xml:"changefreq"`
 	Priority   string `xml:"priority"`
-
-	// What is not kept: xhtml:link, image:image and video:video.
-	Links  []struct{} `xml:"link"`
-	Images []struct{} `xml:"image"`
-	Videos []struct{} `xml:"video"`
+	extended
 }
 
 // entryStart returns the start tag of an entry, whatever namespace it has.
