@@ -232,6 +232,9 @@ func (m *model) trouble(r *rand.Rand) {
 		m.note("%s: fine again", p)
 		m.faults.set(p, none)
 	})
+	if p == ofDisk {
+		m.oracle.mayBeTold("/", "/") // see judgeVanished
+	}
 	if f == gone || f == half {
 		// They are removed, and come back.
 		all := slices.Collect(maps.Keys(m.site.pages))
