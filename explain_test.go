@@ -57,9 +57,9 @@ func TestExplainUnlisted(t *testing.T) {
 	)
 	for path, want := range map[string]struct{ reason, meaning, remedy string }{
 		"/robots.txt":                          {"no page", "for crawlers", ""},
-		"/404.html":                            {"error page", "leaves out files with such names", inURLs},
-		"/docs/50x.html":                       {"error page", "leaves out files with such names", inURLs},
-		"/google0123456789abcdef.html":         {"ownership file", "leaves out files with such names", inURLs},
+		"/404.html":                            {"error page", "leave out files with such names", inURLs},
+		"/docs/50x.html":                       {"error page", "leave out files with such names", inURLs},
+		"/google0123456789abcdef.html":         {"ownership file", "leave out files with such names", inURLs},
 		"/500.html":                            {"no source names it", "no source named it", "Serve it first."},
 		"/folder/":                             {"no source names it", "no source named it", generally},
 		"/.hidden.html":                        {"dotfile", "leaves out files with such names", "Rename it if it is a page."},

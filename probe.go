@@ -137,8 +137,17 @@ func (b blockage) result(front *crawl.Response) probeResult {
 		blocked: b.reason,
 		status:  b.status,
 		remedy:  b.remedy,
-		proxied: front != nil && front.Made,
+		proxied: isMade(front),
 	}
+}
+
+// isMade reports whether a front page is made, and by no file; nil: there was no response. That there is none may be said by
+// the file server.
+func isMade(front *crawl.Response) bool {
+	if front == nil {
+		return false
+	}
+	return front.Proxied || front.Made && front.Status < http.StatusBadRequest
 }
 
 // blockedFor returns a blockage with the usual remedy of its reason.
@@ -218,7 +227,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		remedy:        blocked.remedy,
 		movedTo:       movedTo,
 		canonicalHost: f.canonicalHost(front),
-		proxied:       front != nil && front.Made,
+		proxied:       isMade(front),
 		byLinks:       byLinks,
 		stylesheet:    stylesheet,
 		llms:          llms,

@@ -285,7 +285,7 @@ func TestExplain(t *testing.T) {
 		"/chained.html":   append(chain, `"leads":"canonical","to":"{l}/hop2"`),
 		"/refresh.html":   {`"reason":"refresh"`, `"other":"{l}/page.html"`, `"leads":"refresh","to":"{l}/page.html"`},
 		"/private.html":   {`"reason":"noindex"`, `"noindex":true`, `"named_by":["files","urls"]`},
-		"/gone":           {`"reason":"not found"`, `"named_by":["urls"]`, `"status":404`, `!"linked_at"`},
+		"/gone":           {`"reason":"not found"`, `"named_by":["urls"]`, `"status":404`, `"linked_at"`},
 		"/missing":        {`"reason":"not found"`, `"linked_at"`, `!"named_by"`},
 		"/users/log-out":  {`"reason":"disallowed"`, `"rule":"logout"`, "not fetched: it looks like an action, 'logout'", `with 'files' or 'links' written beside it`},
 		"/never/delete":   {`"reason":"disallowed"`, `"rule":"delete"`},

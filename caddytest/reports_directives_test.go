@@ -15,7 +15,7 @@ import (
 var directives = map[string]struct{ site, pages string }{
 	"abort":        {"root {dir}/files\nabort /blog/*\nsitemap\nfile_server", "/ /about.html"},
 	"basic-auth":   {"root {dir}/files\nbasic_auth /blog/* {\nann " + bcrypted + "\n}\nsitemap\nfile_server", "/ /about.html"},
-	"error":        {"root {dir}/files\nerror /blog* 403\nsitemap\nfile_server\nhandle_errors {\nrewrite /about.html\nfile_server\n}", "/ /about.html"},
+	"error":        {"root {dir}/files\nerror /blog* 403\nsitemap\nfile_server\nhandle_errors {\nrewrite /about.html\nfile_server\n}", "/"},
 	"file-server":  {"sitemap\nfile_server {\nroot {dir}/files\nhide about.html\n}", "/ /blog/ /blog/first.html"},
 	"forward-auth": {"root {dir}/files\nforward_auth {app} {\nuri /may\n}\nsitemap\nfile_server", "/ /about.html"},
 	"header":       {"root {dir}/files\nheader /blog/* X-Robots-Tag noindex\nheader >Cache-Control max-age=5\nsitemap\nfile_server", "/ /about.html"},

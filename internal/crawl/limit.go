@@ -83,6 +83,9 @@ type Pause struct {
 // isFor429 reports whether requests are limited: then each one counts, also for the front page, and for a file.
 func (p *Pause) isFor429() bool { return p.Status == http.StatusTooManyRequests }
 
+// isAskedFor reports whether the site asked for the pause.
+func (p *Pause) isAskedFor() bool { return p.isFor429() || p.Status == http.StatusServiceUnavailable }
+
 // Paused returns the pause that has not ended; false: there is none.
 func (l *Limiter) Paused() (p Pause, isPaused bool) {
 	l.mu.Lock()
@@ -203,7 +206,10 @@ func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, e
 	isLimited := isPaused && p.isFor429()
 	rec := &store.Record{Path: s.Path}
 	isPaced := isLimited || s.Waits || c.isProxied(rec)
-	takesTurn := isPaced && (!isPaused || !s.Knocks || isLimited)
+	// After a failure, only pages wait: of other documents, such as lists, each fails or not by itself.
+	isAsked := isPaused && p.isAskedFor()
+	goesNow := isPaused && !isLimited && (s.Knocks || !isAsked)
+	takesTurn := isPaced && !goesNow
 	// A build has no later look.
 	if takesTurn && isPaused && !s.Waits && !c.o.Once {
 		return nil, false, nil
@@ -223,7 +229,9 @@ func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, e
 	if resp != nil {
 		c.proxied.put(backendOf(rec), resp.Made)
 	}
-	if isPaced || resp != nil && resp.Made {
+	// A request that was given up says nothing of the site.
+	isGivenUp := resp == nil && ctx.Err() != nil
+	if !isGivenUp && (isPaced || resp != nil && resp.Made) {
 		c.record(time.Since(begun), resp)
 	}
 	if s.Knocks && resp != nil && resp.Status < http.StatusBadRequest {

@@ -28,8 +28,12 @@ func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Respon
 	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
 	isKnown := false
 	isOther := func(path string) bool {
-		long := get(path + ".html")
 		short := get(path)
+		if short.Status != http.StatusOK {
+			isKnown = true
+			return true
+		}
+		long := get(path + ".html")
 		missing := get(path + "-no-such-page-for-the-sitemap")
 		// What is shown for all that is missing says nothing of its own path.
 		if long.Status == http.StatusOK && isSame(long, missing) {
@@ -37,7 +41,7 @@ func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Respon
 		}
 		isKnown = true
 		// An application may return the same for everything.
-		if short.Status != http.StatusOK || isSame(short, missing) {
+		if isSame(short, missing) {
 			return true
 		}
 		leadsToShort := long.Status/100 == 3 && long.To == path
