@@ -123,3 +123,58 @@ func TestVisitedHostRedirects(t *testing.T) {
 		})
 	}
 }
+
+// TestDuplicateChanges: a page that was a duplicate of another one stays that until both were fetched after a change,
+// whichever of them shows it first.
+func TestDuplicateChanges(t *testing.T) {
+	for name, test := range map[string]struct{ changing, other, listed string }{
+		"a list":         {"/list", "/list?page=1", "/list"},
+		"its first page": {"/list?page=1", "/list", "/list"},
+		"with a slash":   {"/guide/", "/guide", "/guide"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changing, other, listed := test.changing, test.other, test.listed
+			app := newWeb(map[string]string{"/": linking("home", changing, other)})
+			show := func(path, text string) { app.respond(path, linking(text)) }
+			show("/list?page=no", "old")
+			show(changing, "old")
+			show(other, "old")
+			s := prepareWithAdmin(t, nil)
+			// Any value that the list does not know shows the first page.
+			s.LoadApp(strings.Replace(behind("links {\nquery page\n}"), "refresh 1s", "refresh 1h", 1), func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.URL.Query().Get("page"), "no-such") {
+					r.RequestURI = "/list?page=no"
+				}
+				app.ServeHTTP(w, r)
+			})
+			want := func(after string, pages ...string) {
+				t.Helper()
+				if got := s.Locs(harness.Local + "/sitemap.xml"); len(got) != len(pages) {
+					t.Errorf("%s: got %q, want %q", after, got, pages)
+				}
+			}
+			fetch := func(path string) {
+				s.command("refresh", "--fetch", harness.Local+path).want(t, 0, nil, nil, `pages left +0\n`)
+			}
+			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", listed})...)
+			begun := time.Now().Unix()
+			s.Eventually(func() bool { return time.Now().Unix() > begun+1 }, s.SitemapLog)
+			show("/list?page=no", "new")
+			show(changing, "new")
+			show(other, "new")
+			fetch(changing)
+			want("one was fetched", "/", listed)
+			fetch(other)
+			want("both were", "/", listed)
+			for _, path := range []string{changing, other} {
+				if got := s.command("explain", harness.Local+path); strings.Contains(got.stdout, "soft 404") {
+					t.Errorf("%s", got.stdout)
+				}
+			}
+			show(other, "its own")
+			fetch(other)
+			fetch(changing)
+			want("they differ", "/", changing, other)
+		})
+	}
+}

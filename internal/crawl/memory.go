@@ -101,8 +101,11 @@ const (
 // for all files tells of that.
 func (r *Run) soft404Path(rec *store.Record) string {
 	base, query, hasQuery := strings.Cut(rec.Path, "?")
+	if page.IsFirstPage(query) {
+		hasQuery = false // many lists show it for any value that they do not know
+	}
 	isKnown := rec.Flags&store.Named != 0 && !rec.IsFile()
-	isFront := rec.Flags&store.Seed != 0 || rec.Path == r.p.Scope
+	isFront := rec.Flags&store.Seed != 0 || base == r.p.Scope && !hasQuery
 	if isKnown || isFront {
 		return ""
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 // contenders are the pages that may be listed by their own records, in order of path. They take 17
-// bytes each, and some 40 more if another page is the canonical.
+// bytes each, 32 more if no file explains them, and some 40 more if another page is the canonical.
 type contenders struct {
 	paths  []uint64 // hashes
 	keys   []uint64 // see duplicateKey
@@ -37,6 +37,9 @@ type contenders struct {
 	canonicals map[uint64]uint64 // of those that name another page, by path
 	targets    map[uint64]bool   // the canonicals that count: it is a contender that names no other
 	bare       map[uint64]uint64 // the bare spelling of the canonicals that have another one: see page.Bare
+
+	readings []reading
+	held     map[uint64]bool // those that stay duplicates, by path: see holdDuplicates
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
@@ -54,6 +57,7 @@ func (c *contenders) add(rec *store.Record, r *Options, own Status) {
 	c.paths = append(c.paths, path)
 	c.keys = append(c.keys, duplicateKey(rec))
 	c.traits = append(c.traits, t)
+	c.addReading(rec, path)
 }
 
 // addCanonical adds the canonical of a page with such traits.
@@ -172,7 +176,7 @@ func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (Statu
 	if t&givesWay != 0 {
 		return CanonicalOther, 0
 	}
-	if !isStaying && stays.preference > preferUnlinked {
+	if !isStaying && stays.preference > preferUnlinked || c.held[c.paths[i]] {
 		return Duplicate, 0
 	}
 	if isLinked || t&expectsLinks == 0 {

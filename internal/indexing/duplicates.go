@@ -76,20 +76,72 @@ func duplicateKey(rec *store.Record) uint64 {
 	if rec.Text == 0 {
 		return 0
 	}
-	path, query, _ := strings.Cut(rec.Path, "?")
-	const odd = 0x9e3779b97f4a7c15 // so that equal hashes do not cancel out
-	name := strings.ToLower(trimName(page.Bare(path)))
-	key := hash(name)*odd ^ rec.Text
-	if query != "" && !isFirstPage(query) {
+	return nameKey(rec.Path)*odd ^ rec.Text
+}
+
+const odd = 0x9e3779b97f4a7c15 // so that equal hashes do not cancel out
+
+// nameKey is equal for paths that differ only as those of duplicates do.
+func nameKey(path string) uint64 {
+	path, query, _ := strings.Cut(path, "?")
+	key := hash(strings.ToLower(trimName(page.Bare(path))))
+	if query != "" && !page.IsFirstPage(query) {
 		key = key*odd ^ hash(query)
 	}
 	return key
 }
 
-// isFirstPage reports whether a query asks for the first page of a list.
-func isFirstPage(query string) bool {
-	name, value, _ := strings.Cut(query, "=")
-	return (value == "0" || value == "1") && slices.Contains([]string{"page", "paged", "p", "pg"}, name)
+// reading is when the text of a page was read: that of a file is known whenever its version is.
+type reading struct {
+	name      uint64 // see nameKey
+	path      uint64 // hash
+	fetched   uint32
+	changed   uint32
+	wasListed bool
+}
+
+// confirmedAfter is how many seconds after it was found a change is confirmed at the latest, unless very many are.
+const confirmedAfter = 120
+
+// addReading adds when the text of a page was read.
+func (c *contenders) addReading(rec *store.Record, path uint64) {
+	if rec.IsFile() || rec.Text == 0 {
+		return
+	}
+	changed := rec.Changed - confirmedAfter
+	if rec.Steadiness.IsInDoubt() {
+		changed = rec.Fetched
+	}
+	c.readings = append(c.readings, reading{
+		name:      nameKey(rec.Path),
+		path:      path,
+		fetched:   unix32(rec.Fetched),
+		changed:   unix32(changed),
+		wasListed: rec.Selected.Listed,
+	})
+}
+
+// holdDuplicates finds the pages that were not listed beside another one of their group, and whose texts differ only as
+// one of both was not fetched since the other one changed.
+func (c *contenders) holdDuplicates() {
+	listed := make(map[uint64]reading) // by name
+	for _, r := range c.readings {
+		if !r.wasListed {
+			listed[r.name] = reading{}
+		}
+	}
+	for _, r := range c.readings {
+		if _, isShared := listed[r.name]; r.wasListed && isShared {
+			listed[r.name] = r
+		}
+	}
+	for _, r := range c.readings {
+		other := listed[r.name]
+		isOutdated := max(r.changed, other.changed) > min(r.fetched, other.fetched)
+		if !r.wasListed && other.wasListed && isOutdated {
+			c.held[r.path] = true
+		}
+	}
 }
 
 // trimName cuts off what duplicates differ in.
@@ -102,5 +154,5 @@ func trimName(path string) string {
 func isAlias(path string) bool {
 	path, query, _ := strings.Cut(path, "?")
 	path = page.CutEnding(path)
-	return isFirstPage(query) || page.CutIndex(path) != path
+	return page.IsFirstPage(query) || page.CutIndex(path) != path
 }

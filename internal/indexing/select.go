@@ -91,6 +91,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		canonicals: make(map[uint64]uint64),
 		targets:    make(map[uint64]bool),
 		bare:       make(map[uint64]uint64),
+		held:       make(map[uint64]bool),
 	}
 	for i := range g.Chunks() {
 		records, err := g.Load(ctx, i)
@@ -114,6 +115,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 	// of another one.
 	c.resolveCanonicals()
 	s.groups = c.group()
+	c.holdDuplicates()
 	s.settle(c)
 	return s, ctx.Err()
 }

@@ -1,6 +1,9 @@
 package page
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // endings are what the names of pages end in.
 var endings = []struct {
@@ -85,4 +88,10 @@ func UsualEndings() []string {
 	}
 	all = append(all, usual...)
 	return append(all, "/", "")
+}
+
+// IsFirstPage reports whether a query asks for the first page of a list.
+func IsFirstPage(query string) bool {
+	name, value, _ := strings.Cut(query, "=")
+	return (value == "0" || value == "1") && slices.Contains([]string{"page", "paged", "p", "pg"}, name)
 }
