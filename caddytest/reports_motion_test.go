@@ -76,19 +76,19 @@ func TestRefreshAmidCrawl(t *testing.T) {
 			script := newScript(t, links...)
 			var fetched atomic.Int64
 			s := prepareWithAdmin(t, nil)
-			s.LoadApp(harness.Local+" {\nsitemap {\nrefresh 1h\ncrawl {\nrate 20/s\n}\nscripted "+t.Name()+"\n}\nreverse_proxy {app}\n}",
+			s.LoadApp(harness.Local+" {\nsitemap {\nrefresh 1h\ncrawl {\nrate 100/s\n}\nscripted "+t.Name()+"\n}\nreverse_proxy {app}\n}",
 				func(w http.ResponseWriter, r *http.Request) {
 					fetched.Add(1)
 					w.Header().Set("Content-Type", "text/html")
 					_, _ = w.Write([]byte(linking(r.URL.Path)))
 				})
-			// By then, the second part of the crawl has begun, which takes two seconds.
-			s.Eventually(func() bool { return fetched.Load() > 25 }, s.SitemapLog)
+			// By then, the third part of the crawl has begun, which takes four seconds, until 700 pages were fetched.
+			s.Eventually(func() bool { return fetched.Load() > 320 }, s.SitemapLog)
 			runs := script.total()
 			go method(s)
 			var after int64
 			s.Eventually(func() bool { after = fetched.Load(); return script.total() > runs }, s.SitemapLog)
-			if after > 45 {
+			if after > 600 {
 				t.Errorf("%d pages were fetched until the sources were asked again", after)
 			}
 		})
