@@ -226,6 +226,7 @@ func (b *bench) applicationRows(ctx context.Context) []*row {
 func (s *server) visit(ctx context.Context, path string) {
 	req := must(http.NewRequestWithContext(ctx, http.MethodGet, s.base()+path, nil))
 	req.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0")
-	resp := must(http.DefaultClient.Do(req))
+	resp, err := http.DefaultClient.Do(req)
+	check(err)
 	check(resp.Body.Close())
 }

@@ -47,9 +47,6 @@ type site struct {
 	pages map[string]*page
 }
 
-// userAgent begins that of this module's requests.
-const userAgent = "caddy-sitemap"
-
 // words are random ones.
 func words(r *rand.Rand, n int) string {
 	all := make([]string, n)

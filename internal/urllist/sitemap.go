@@ -235,10 +235,15 @@ func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error
 		if part == nil {
 			break
 		}
-		name := string(data[at+part[0] : at+part[1]])
+		begin := at + part[0]
 		at += part[1]
-		end := map[string]string{"<!--": "-->", "<![CDATA[": "]]>"}[name]
-		if end == "" {
+		var end string
+		switch string(data[begin:at]) {
+		case "<!--":
+			end = "-->"
+		case "<![CDATA[":
+			end = "]]>"
+		default:
 			return at, data[:at], nil
 		}
 		closed := bytes.Index(data[at:], []byte(end))
