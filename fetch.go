@@ -171,7 +171,8 @@ func (f *serverFetcher) run(ctx context.Context, cancel context.CancelFunc, q re
 // brokenBy returns why there is no response, after a panic with a value, which may be nil.
 func brokenBy(ctx context.Context, v any) error {
 	if v == http.ErrAbortHandler {
-		return errAborted
+		// A proxy that is canceled aborts, too.
+		return cmp.Or(ctx.Err(), errAborted)
 	}
 	if v != nil {
 		return fmt.Errorf("panic: %v", v)

@@ -211,13 +211,23 @@ func TestFetchEnds(t *testing.T) {
 		<-r.Context().Done()
 		return caddyhttp.Error(http.StatusBadGateway, r.Context().Err())
 	}
+	aborts := func(w http.ResponseWriter, r *http.Request) error {
+		_, _ = io.WriteString(w, "some")
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
 	for _, test := range []struct {
-		after time.Duration // until the context is canceled; 0: never
-		want  time.Duration
-		err   error
-	}{{0, fetchTimeout, context.DeadlineExceeded}, {time.Second, time.Second, context.Canceled}} {
+		handler caddyhttp.HandlerFunc
+		after   time.Duration // until the context is canceled; 0: never
+		want    time.Duration
+		err     error
+	}{
+		{waits, 0, fetchTimeout, context.DeadlineExceeded},
+		{waits, time.Second, time.Second, context.Canceled},
+		{aborts, 0, fetchTimeout, context.DeadlineExceeded},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := fetching(t, waits)
+			f := fetching(t, test.handler)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if test.after > 0 {

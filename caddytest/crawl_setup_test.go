@@ -133,8 +133,8 @@ func TestSitesBrokenUpstream(t *testing.T) {
 	}, func() string {
 		return fmt.Sprint("no sitemap: ", s.Get("http://localhost:{port}/sitemap.xml").Text, "\n", s.SitemapLog())
 	})
-	// While requests wait for the first sitemap, there may be no time to read the endless list.
-	s.Logged("gathering pages failed", "/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless has more than")
+	// The endless list is too long, or too slow where many tests run.
+	s.Logged("gathering pages failed", "/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless")
 	if locs := s.Locs("http://localhost:{port}/sitemap.xml"); slices.Contains(locs, s.Expand("http://localhost:{port}/from-a-list-that-broke-off")) {
 		t.Errorf("%q has a page of a list that broke off", locs)
 	}
