@@ -50,13 +50,12 @@ var (
 //		sitemap {
 //			state /var/lib/caddy/sitemap
 //			storage caddy
-//			remember_hosts 200
 //		}
 //	}
 //
 // In JSON:
 //
-//	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap", "storage": "caddy", "remember_hosts": 200}}}
+//	{"apps": {"sitemap": {"state": "/var/lib/caddy/sitemap", "storage": "caddy"}}}
 //
 // Another storage than Caddy's is named as in Caddy's own option:
 //
@@ -85,11 +84,6 @@ type App struct {
 	// itself is a fragment of what the others list; then it begins as if it were alone. Default: `10m`.
 	FleetPatience caddy.Duration `json:"fleet_patience,omitempty"`
 
-	// How many hosts that only visitors named, such as those of a wildcard, are remembered, 1 to 1000: those that are
-	// requested most and list pages. After a restart, their sites are refreshed as if they were requested. Only names are
-	// kept, in the state folder. Default: none.
-	RememberHosts int `json:"remember_hosts,omitempty"`
-
 	ctx    caddy.Context
 	logger *zap.Logger
 	now    func() time.Time
@@ -112,8 +106,6 @@ type App struct {
 	scheduled bool                 // refreshes have started
 	full      time.Time            // when there was last no room for a site
 	refused   int                  // sites for which there was no room
-
-	remembered *rememberedHosts // nil: the App has not started, or nothing is kept on disk
 
 	listing  wait.Slots // one, taken while the state folder is listed
 	listed   time.Time  // when it was; zero: never
@@ -179,12 +171,6 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	if err := checkPatience(a.FleetPatience); err != nil {
 		return err
 	}
-	if err := checkRememberHosts(a.RememberHosts); err != nil {
-		return err
-	}
-	if a.RememberHosts > 0 && a.folder == "" {
-		a.logger.Warn("'remember_hosts' has no effect: nothing is kept on disk: set 'state' of the sitemap app to a folder")
-	}
 	if a.State == "" && a.folder == "" {
 		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: " +
 			"set 'state' of the sitemap app, or XDG_DATA_HOME")
@@ -220,7 +206,6 @@ func (a *App) Start() error {
 	}
 	a.mu.Unlock()
 	a.readLogs()
-	a.startRemembering()
 	return nil
 }
 
@@ -270,17 +255,17 @@ func (a *App) takeOver() {
 		if a.keys[st.key] {
 			continue
 		}
-		if h := a.handlerOf(st.hostKey(), st.onDemand); h != nil {
-			_, _ = a.site(siteID{h, st.id}, a.now()) // it is dropped if there is no room
+		if h := a.handlerOf(st); h != nil {
+			_, _ = a.site(siteID{h, st.id}) // it is dropped if there is no room
 		}
 	}
 }
 
-// handlerOf returns the handler that serves the site with a key now, on demand or not as before; nil: none does.
-func (a *App) handlerOf(key hostKey, onDemand bool) *Handler {
+// handlerOf returns the handler that serves the site with a state now, on demand or not as before; nil: none does.
+func (a *App) handlerOf(st *siteState) *Handler {
 	i := slices.IndexFunc(a.handlers, func(h *Handler) bool {
-		isSame := h.settings.base == "" && h.listener == key.listener && h.settings.path == key.path
-		return isSame && onDemand == !h.spellsOut(key.address) && h.mounts.matchesHost(key.host, key.prefix)
+		isSame := h.settings.base == "" && h.listener == st.listener && h.settings.path == st.path
+		return isSame && st.onDemand == !h.spellsOut(st.id) && h.mounts.matchesHost(st.id.host, st.id.prefix)
 	})
 	if i < 0 {
 		return nil
@@ -312,9 +297,6 @@ func (a *App) Cleanup() error {
 		for _, s := range a.sites {
 			s.drop()
 		}
-		if a.remembered != nil {
-			_, _ = rememberedPool.Delete(a.folder)
-		}
 	})
 	return nil
 }
@@ -336,7 +318,7 @@ func (a *App) namedSites() []*site {
 			}
 			for _, host := range hosts {
 				id, _ := h.idOf(&http.Request{Host: host}, m.prefix)
-				if s, err := a.site(id, a.now()); err == nil && !isMade[s] {
+				if s, err := a.site(id); err == nil && !isMade[s] {
 					isMade[s] = true
 					named = append(named, s)
 				}
@@ -401,9 +383,8 @@ func (a *App) remove(s *site) {
 	s.drop()
 }
 
-// site returns the site of an ID, and makes it if it is new: as one that was requested last at a time, by which sites on
-// demand give way. The error is errTooManySites, or errStopping.
-func (a *App) site(id siteID, requested time.Time) (*site, error) {
+// site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.
+func (a *App) site(id siteID) (*site, error) {
 	// Nearly all requests are for a site that is known, and lock out no others.
 	a.mu.RLock()
 	s := a.known(id)
@@ -431,7 +412,7 @@ func (a *App) site(id siteID, requested time.Time) (*site, error) {
 		return nil, errTooManySites
 	}
 	s = newSite(a, newIdentity(id, onDemand))
-	s.requested.Store(requested.UnixNano())
+	s.requested.Store(a.now().UnixNano())
 	a.sites[id] = s
 	a.keys[s.state.key] = true
 	if h.followsPort {
@@ -478,7 +459,7 @@ func (a *App) siteOf(h *Handler, r *http.Request, prefix string) (*site, error) 
 	if err != nil {
 		return nil, err
 	}
-	return a.site(id, a.now())
+	return a.site(id)
 }
 
 // makeRoom drops sites on demand until there is room for more: empty ones first, then those that were requested longest

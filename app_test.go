@@ -588,7 +588,7 @@ func TestProvisioned(t *testing.T) {
 		b.handler.app = a
 		b.handler.followsPort = followsPort
 		id := siteID{b.handler, address{scheme: "http", host: "visited.example"}}
-		s, err := a.site(id, b.app.now())
+		s, err := a.site(id)
 		if err != nil || a.lookup(id) != s || s == nil {
 			t.Errorf("got %v, %v", s, err)
 		}

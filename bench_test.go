@@ -124,7 +124,7 @@ func (b *bench) names(paths ...string) {
 func (b *bench) site(host string) *site {
 	b.Helper()
 	id, _ := b.handler.idOf(&http.Request{Host: host}, "")
-	s, err := b.app.site(id, b.app.now())
+	s, err := b.app.site(id)
 	if err != nil {
 		b.Fatal(err)
 	}

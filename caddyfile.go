@@ -141,7 +141,6 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "include_only", Hint: "write the line 'include_only /blog/*'" + inFiles},
 		{Name: "depth", Hint: "write the line 'depth 20'" + inLinks},
 		{Name: "state", Hint: fmt.Sprintf(inGlobal, "state /var/lib/caddy/sitemap")},
-		{Name: "remember_hosts", Hint: fmt.Sprintf(inGlobal, "remember_hosts 1000")},
 		{Name: "storage", Hint: fmt.Sprintf(inGlobal, "storage caddy")},
 		{Name: "fleet_patience", Hint: fmt.Sprintf(inGlobal, "fleet_patience 10m")},
 	}
@@ -233,7 +232,6 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 		{Name: "state", Usage: "<folder>|off", To: &app.State},
 		{Name: "storage", To: app.unmarshalStorage},
 		{Name: "fleet_patience", Usage: "<duration such as 10m>", To: &app.FleetPatience},
-		{Name: "remember_hosts", Usage: "<n>", To: &app.RememberHosts},
 	}
 	for _, o := range new(Handler).options(nil) {
 		hint := "it is an option of a site: write it into the sitemap of its block"
@@ -246,10 +244,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 		if err := checkState(app.State); err != nil {
 			return err
 		}
-		if err := checkPatience(app.FleetPatience); err != nil {
-			return err
-		}
-		return checkRememberHosts(app.RememberHosts)
+		return checkPatience(app.FleetPatience)
 	})
 	if err != nil {
 		return nil, err
@@ -257,7 +252,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, earlier any) (any, error) {
 	if earlier != nil {
 		return nil, line.Err("sitemap given twice: write its options into one block")
 	}
-	isEmpty := app.State == "" && app.StorageRaw == nil && app.FleetPatience == 0 && app.RememberHosts == 0
+	isEmpty := app.State == "" && app.StorageRaw == nil && app.FleetPatience == 0
 	if isEmpty {
 		return nil, line.Err("sitemap sets nothing here: for a site's sitemap, write it into the block of the site")
 	}

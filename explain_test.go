@@ -89,7 +89,7 @@ func TestCovering(t *testing.T) {
 	b := newBench(t, nil)
 	sites := make(map[string]*site)
 	for prefix, paths := range map[string][]string{"": {"/docs/a"}, "/docs": {"/docs/a", "/docs/b"}} {
-		s, err := b.app.site(siteID{b.handler, address{scheme: "https", host: "example.com", prefix: prefix}}, b.app.now())
+		s, err := b.app.site(siteID{b.handler, address{scheme: "https", host: "example.com", prefix: prefix}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -384,7 +384,6 @@ func (s *site) drop() {
 func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
 	if s.onDemand {
 		s.noteRequest(s.app.now())
-		s.state.visits.Add(1)
 		s.schedule.Notify()
 	}
 	if snapshot := s.published().snapshot; snapshot != nil {

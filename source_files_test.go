@@ -98,7 +98,7 @@ func TestFetchFile(t *testing.T) {
 		answers[fmt.Sprintf("/docs/%d.html", i)] = answer{http.StatusPermanentRedirect, "Location: " + location, ""}
 	}
 	b.pages = answering(answers)
-	s, err := b.app.site(siteID{b.handler, address{scheme: "http", host: "named.example", prefix: "/docs"}}, b.app.now())
+	s, err := b.app.site(siteID{b.handler, address{scheme: "http", host: "named.example", prefix: "/docs"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,6 @@ type siteState struct {
 	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
 	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
-	visits    atomic.Int64                // requests for a site on demand: see App.keepHosts
 	said      *logonce.Logger             // remembers what was logged of the site: a reload is no reason to say it again
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
 

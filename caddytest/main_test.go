@@ -39,7 +39,7 @@ var slow = []string{
 	// commands and the admin API
 	"AliasesFailNoCommand", "Build(Fewer|Interrupted|JSON|Killed|Sections|State)", "CaddyCommands", "Check(Memory|Own)",
 	"Command(Explain|Refetch|Refresh|Status|WithoutServer)", "Docs", "EventHandlersHurtNothing", "ManySites.*", "Metrics",
-	"RememberHosts", "SignalOfVisitor",
+	"SignalOfVisitor",
 
 	// files that change while they are served
 	"Saved",

@@ -211,7 +211,7 @@ func TestHintsAsTyped(t *testing.T) {
 	}
 	typed := regexp.MustCompile(`write the line '([^']+)' into the block of '([^']+)'( in the global options)?`)
 	for _, option := range []string{"query id", "depth 3", "include *.pdf", "include_only /a/*", "changefreq daily", "priority 0.5",
-		"endpoint https://example.com", "daily 5", "state off", "storage caddy", "fleet_patience 5m", "remember_hosts 5"} {
+		"endpoint https://example.com", "daily 5", "state off", "storage caddy", "fleet_patience 5m"} {
 		_, err := s.Adapt(inSite(option))
 		found := typed.FindStringSubmatch(fmt.Sprint(err))
 		if found == nil {

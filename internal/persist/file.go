@@ -72,17 +72,6 @@ func (f *File) Save(ctx context.Context, encode func() ([]byte, error)) error {
 	})
 }
 
-// Delete deletes what is stored, if anything is.
-func (f *File) Delete(ctx context.Context) error {
-	if f.storage == nil {
-		return nil
-	}
-	return f.call(ctx, func(ctx context.Context) error {
-		f.unsure = true // whatever is saved next is to be stored
-		return store.Delete(ctx, f.storage, f.key)
-	})
-}
-
 // SetAside stores damaged data under another key.
 func (f *File) SetAside(ctx context.Context, data []byte) (key string, err error) {
 	key = f.key + ".damaged"

@@ -247,28 +247,10 @@ func TestTurn(t *testing.T) {
 	f.turn.Take(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := f.Delete(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// TestDelete: what is saved after a Delete is stored, though it is the same as before.
-func TestDelete(t *testing.T) {
-	storage := store.NewMemory()
-	f := NewFile(storage, "a.json")
-	encode := func() ([]byte, error) { return []byte("value"), nil }
-	for range 2 {
-		err := errors.Join(f.Save(t.Context(), encode), f.Delete(t.Context()), f.Delete(t.Context()))
-		if _, missing := storage.Load(t.Context(), "a.json"); err != nil || !errors.Is(missing, fs.ErrNotExist) {
-			t.Errorf("got %v, and loading %v", err, missing)
-		}
-		err = f.Save(t.Context(), encode)
-		if got, _ := storage.Load(t.Context(), "a.json"); err != nil || string(got) != "value" {
-			t.Errorf("saved again: got %q, %v", got, err)
-		}
-	}
-	if err := NewFile(nil, "a.json").Delete(t.Context()); err != nil {
-		t.Errorf("without a storage: %v", err)
+	called := false
+	err := f.Save(ctx, func() ([]byte, error) { called = true; return nil, nil })
+	if called || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v; it has done something: %t", err, called)
 	}
 }
 
