@@ -17,7 +17,7 @@ import (
 var slow = []string{
 	// those that take ten seconds and more
 	"Soak", "(Slow|Stamped|KilledAmid)Deployment", "Kills", "ManyPages", "Pipes", "ReloadWhileAPageHangs", "HangingIsLogged",
-	"UpstreamMaintenance", "DuplicateChanges", "MadeUpHosts.*", "Hung.*",
+	"UpstreamMaintenance", "DuplicateChanges", "PostLeavesList", "MadeUpHosts.*", "Hung.*",
 
 	// files, and the life of a configuration
 	"Another.*", "Damaged.*", "DocumentsCarriedOver", "DocumentsRetired", "Examples", "Extensions", "FailedReload", "FilesMessy",

@@ -178,3 +178,62 @@ func TestDuplicateChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestPostLeavesList: what the application's own sitemap or a list says has changed is fetched first. A page that has left it
+// keeps its date until then.
+func TestPostLeavesList(t *testing.T) {
+	const entry = "<url><loc>" + harness.Local + "%s</loc><lastmod>%s</lastmod></url>"
+	const posts = 50
+	const gone = "/p49"
+	first := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	dateOfGone := first.AddDate(0, 0, 3*49).Format(time.DateOnly)
+	for name, test := range map[string]struct{ list, sources string }{
+		"an own sitemap": {"/wp-sitemap.xml", ""},
+		"a list":         {"/posts.xml", "urls /posts.xml\nlinks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepareWithAdmin(t, nil)
+			app := newWeb(map[string]string{"/robots.txt": "Content-Type: text/plain\n\nUser-agent: *\nDisallow:\n"})
+			if test.sources == "" {
+				app.respond("/robots.txt", "Content-Type: text/plain\n\nSitemap: "+s.Expand(harness.Local+test.list))
+			}
+			// show publishes the posts, of which the front page links to some, and of which the first eight may have changed.
+			show := func(hasChanged bool, linked, listed int) {
+				var links []string
+				list := "Content-Type: application/xml\n\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
+				for i := range listed {
+					path := fmt.Sprintf("/p%02d", i)
+					date := first.AddDate(0, 0, 3*i).Format(time.DateOnly)
+					if hasChanged && i < 8 {
+						date = first.AddDate(0, 9, 3*i).Format(time.DateOnly)
+					}
+					app.respond(path, linking(path+" of "+date))
+					list += fmt.Sprintf(s.Expand(entry), path, date)
+					if i < linked {
+						links = append(links, path)
+					}
+				}
+				app.respond("/", linking("home", links...))
+				app.respond(test.list, list+"</urlset>")
+			}
+			show(false, posts, posts)
+			s.LoadApp(harness.Local+" {\nsitemap {\nrefresh 1s\ncrawl {\nrate 20/s\n}\n"+test.sources+"\n}\nreverse_proxy {app}\n}", app.ServeHTTP)
+			s.WantStatus(harness.Local+"/sitemap.xml", 200)
+			dates := func() map[string]string { return s.Dates(harness.Local) }
+			s.Eventually(func() bool { return dates()[gone] == dateOfGone }, s.SitemapLog)
+			// The front page drops so many links that it takes minutes to fetch all pages that have lost one.
+			show(false, 8, posts)
+			s.Eventually(func() bool { return app.requests()["/p08"] > 1 }, s.SitemapLog)
+			app.respond(gone, "404\n\ngone")
+			show(true, 8, posts-1)
+			s.Do(http.MethodPost, "http://localhost:{admin}/sitemap/refresh?site="+harness.Local)
+			s.Eventually(func() bool {
+				date, isListed := dates()[gone]
+				if isListed && date != dateOfGone {
+					t.Fatalf("the page has the date %q until it was fetched", date)
+				}
+				return !isListed
+			}, s.SitemapLog)
+		})
+	}
+}

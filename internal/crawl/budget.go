@@ -62,6 +62,7 @@ func (l *Limiter) update(c *Crawler, load store.Workload) Pace {
 		p.Hubs += load.Hubs
 	}
 	b.buckets[byShare].fill(now, p.Share())
+	b.buckets[byList].fill(now, p.Share()/2)
 	b.buckets[bySignal].fill(now, p.Quarter())
 	b.buckets[byHub].fill(now, p.Quarter())
 	b.buckets[byRoutine].fill(now, p.Routine())

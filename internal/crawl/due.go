@@ -56,7 +56,7 @@ func (p Pace) Routine() float64 {
 	return min(p.Share(), max(1.2*float64(p.Known)/day, 60./hour))
 }
 
-// Quarter is how many requests a second hubs, and likewise pages for which there is a signal, take at most.
+// Quarter is how many requests a second hubs, and likewise pages that visitors or lost links signal, take at most.
 func (p Pace) Quarter() float64 { return p.Share() / 4 }
 
 // intervals bound those of a page that does not fail.
@@ -254,7 +254,8 @@ type class uint8
 
 const (
 	byRate    class = iota // at the whole rate: nobody waits for fewer requests
-	bySignal               // a quarter of the share of known pages
+	byList                 // half of the share of known pages
+	bySignal               // a quarter of that share
 	byHub                  // a quarter of that share
 	byShare                // what is left of that share
 	byRoutine              // of that, no more than [Pace.Routine]
@@ -266,7 +267,9 @@ func classOf(cause store.Cause) class {
 	switch cause {
 	case store.ByOperator, store.ByOperatorForAll, store.ByConfiguration, store.ByLinks, store.ByFile:
 		return byRate
-	case store.ByList, store.ByVisitor, store.ByLostLink:
+	case store.ByList:
+		return byList
+	case store.ByVisitor, store.ByLostLink:
 		return bySignal
 	case store.ByHub:
 		return byHub

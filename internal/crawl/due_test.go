@@ -188,6 +188,11 @@ func TestBudget(t *testing.T) {
 		if n := spend(byHub); n != 1 {
 			t.Errorf("%d requests were given back", n)
 		}
+		l = NewLimiter(2, 1)
+		l.update(c, big)
+		if signals, lists := spend(bySignal), spend(byList); signals != 1 || lists != 3 {
+			t.Errorf("a minute's worth is %d for signals and %d for lists, want a quarter and a half of six", signals, lists)
+		}
 	})
 }
 

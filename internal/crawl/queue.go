@@ -71,29 +71,22 @@ func orderOf(of class) func(a, b *job) int {
 	switch of {
 	case byRate:
 		return func(a, b *job) int { return cmp.Compare(a.rec.Depth, b.rec.Depth) }
-	case bySignal:
+	case byList, bySignal:
 		// All are due at once, so they are as late as each other. In the order of paths, a list with other dates for
-		// thousands of pages would keep a visitor's 404 waiting for days, and the last paths for ever.
+		// thousands of pages would keep the last ones waiting for ever.
 		return func(a, b *job) int {
-			return cmp.Or(
-				cmp.Compare(rankOf(a.rec.Cause), rankOf(b.rec.Cause)),
-				cmp.Compare(a.rec.Fetched, b.rec.Fetched),
-			)
+			return cmp.Or(signalRank(a.rec.Cause)-signalRank(b.rec.Cause), cmp.Compare(a.rec.Fetched, b.rec.Fetched))
 		}
 	}
 	return func(a, b *job) int { return cmp.Compare(b.late, a.late) }
 }
 
-// rankOf returns which signals come first: what the application itself says has changed, and then what visitors see, whose
-// errors may be of many pages that nobody misses.
-func rankOf(cause store.Cause) int {
-	switch cause {
-	case store.ByList:
+// signalRank returns which signals come first: what visitors see. Lost links may be of many pages that nobody misses.
+func signalRank(cause store.Cause) int {
+	if cause == store.ByVisitor {
 		return 0
-	case store.ByVisitor:
-		return 1
 	}
-	return 2
+	return 1
 }
 
 // trim keeps the first of too many jobs of a class. The others come in the next round, if this one fetches anything.
@@ -116,7 +109,7 @@ func (q *queue) order(spend func(of class) bool) []*job {
 	if q.added > 0 {
 		places /= 2
 	}
-	for _, of := range []class{bySignal, byHub, byShare, byRoutine} {
+	for _, of := range []class{byList, bySignal, byHub, byShare, byRoutine} {
 		jobs := q.known[of]
 		slices.SortStableFunc(jobs, orderOf(of))
 		for _, j := range jobs {

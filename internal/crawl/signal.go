@@ -137,7 +137,9 @@ func signal(rec *store.Record, cause store.Cause, now int64) bool {
 // mute notes whether the signal was false by which a page was fetched: such a page is not signalled again for a day,
 // and then twice as long.
 func (r *Run) mute(before, rec *store.Record, came comparison) {
-	if classOf(before.Cause) != bySignal || !isDemanded(before) {
+	of := classOf(before.Cause)
+	isSignal := of == byList || of == bySignal
+	if !isSignal || !isDemanded(before) {
 		return
 	}
 	isFalse := came == unchanged && rec.Status == 200 && rec.Failing == 0

@@ -498,7 +498,7 @@ func (s *simulation) fetchDue() (any bool) {
 			least[of] = queues[of][mostLate-1].by
 		}
 	}
-	for _, of := range []class{bySignal, byHub, byShare, byRoutine, byRate} {
+	for _, of := range []class{byList, bySignal, byHub, byShare, byRoutine, byRate} {
 		slices.SortFunc(queues[of], later)
 		for _, l := range queues[of] {
 			if s.records[l.id].Fetched == s.now {
