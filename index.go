@@ -221,10 +221,14 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 	}
 	if r.source != nil {
 		out.Merged = r.candidates.Result()
-		s.warnOfPatterns(r, out.Merged, sel.result.IsMade() && snapshot != nil)
 		out.Warnings, out.Skipped = r.source.result()
 		if r.crawled.Gathered {
 			r.source.clearOldWarnings()
+		}
+		isComplete := r.crawled.Done && len(out.Merged.Failed) == 0
+		hasBuilt := sel.result.IsMade() && snapshot != nil
+		if isComplete && hasBuilt {
+			s.logUnmatched()
 		}
 	}
 	out.DatesDue = r.served.history.DatesDue

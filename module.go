@@ -143,9 +143,8 @@ type Handler struct {
 	// some in-house search engines still read. Default: `0.9`.
 	Schema string `json:"schema,omitempty"`
 
-	// Path patterns of pages that are not listed: `/drafts` is one page, `/drafts/*` all pages below it. A pattern that
-	// matches no page of a complete refresh is logged as a warning if there are pages below it; any other one only where
-	// the handler serves one site, of files or lists. Default: none.
+	// Path patterns of pages that are not listed: `/drafts` is one page, `/drafts/*` all pages below it.
+	// Default: none.
 	Exclude []string `json:"exclude,omitempty"`
 
 	// The `changefreq` and `priority` of pages by path pattern. The first rule that matches a page
@@ -249,8 +248,7 @@ type Rule struct {
 	// The weight of the pages within the site, 0.0 to 1.0, rounded to hundredths. Default: none.
 	Priority *float64 `json:"priority,omitempty"`
 
-	match      pathPatterns
-	use        *patternUse // of match
+	match      *notedPatterns
 	changeFreq page.ChangeFreq
 	priority   page.Priority
 }
@@ -291,7 +289,6 @@ type Crawl struct {
 
 	words    page.Words // of disallow
 	patterns pathPatterns
-	use      *patternUse // of patterns
 }
 
 // disallows returns the word or pattern that a path is not fetched for; "": none.
@@ -320,9 +317,6 @@ type settings struct {
 	crawl     Crawl
 	digest    uint64 // of everything that shapes a snapshot
 
-	excludeUse *patternUse // of exclude
-	newsUse    *patternUse // of the patterns of news; nil: there is no news
-
 	dates            indexing.Mode
 	ignoreCanonicals bool
 	omitOrphans      bool
@@ -334,9 +328,7 @@ type settings struct {
 // hint applies the first rule that matches a page.
 func (s *settings) hint(p *page.Page) {
 	for _, r := range s.rules {
-		isMatch := r.match.Match(p.Path)
-		r.use.note(p.Path, isMatch)
-		if isMatch {
+		if r.match.Match(p.Path) {
 			p.ChangeFreq = cmp.Or(p.ChangeFreq, r.changeFreq)
 			p.Priority = cmp.Or(p.Priority, r.priority)
 			return
@@ -456,7 +448,6 @@ func (h *Handler) compile(base string) error {
 			Hubs:       h.Hubs,
 		},
 	}
-	s.excludeUse = newPatternUse("exclude", s.exclude)
 	c.Refuse(h.Feed && s.dates == indexing.Off, "a feed needs dates: remove 'lastmod off', or feed")
 	h.compilePath(c, base)
 	c.Refuse(s.interval < time.Second, "refresh interval %s is too short: the shortest is 1s", s.interval)
@@ -552,8 +543,7 @@ func (r Rule) compile(c *option.Checker) Rule {
 	c.Refuse(len(r.Match) == 0, "a rule needs at least one path pattern")
 	c.Refuse(r.ChangeFreq == "" && r.Priority == nil,
 		"the rule for %s sets nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
-	r.match = compilePatterns(c, "rule", r.Match)
-	r.use = newPatternUse("rule", r.match)
+	r.match = &notedPatterns{pathPatterns: compilePatterns(c, "rule", r.Match)}
 	var err error
 	if r.ChangeFreq != "" {
 		r.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq)
@@ -583,7 +573,6 @@ func (s Crawl) compile(c *option.Checker) Crawl {
 		c.Refuse(err != nil, "crawl disallow %w", err)
 	}
 	s.patterns = compilePatterns(c, "crawl disallow", patterns)
-	s.use = newPatternUse("crawl disallow", s.patterns)
 	return s
 }
 

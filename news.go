@@ -79,16 +79,9 @@ func (h *Handler) compileNews(c *option.Checker) {
 		"section 'news' would have the URL of the news sitemap: give it another name, or remove news")
 	c.Refuse(s.schema == sitemapxml.Schema084, "schema 0.84 has no news: remove 'schema 0.84', or news")
 	match := compilePatterns(c, "news", h.News.Match)
-	use := newPatternUse("news", match)
-	s.newsUse = use
 	s.beside.News = &webpage.NewsOptions{Publication: name}
-	if len(match) == 0 {
-		return
-	}
-	s.beside.News.Match = func(path string) bool {
-		isMatch := match.Match(path)
-		use.note(path, isMatch)
-		return isMatch
+	if len(match) > 0 {
+		s.beside.News.Match = match.Match
 	}
 }
 

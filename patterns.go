@@ -12,7 +12,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -60,74 +62,27 @@ func (p pathPatterns) which(path string) string {
 	return ""
 }
 
-// patternUse notes which path patterns of a setting have matched, and which have pages below them instead, as /drafts
-// has /drafts/a. It is safe for concurrent use.
-type patternUse struct {
-	setting  string
-	patterns []usedPattern
+// notedPatterns are the path patterns of an option that is for pages, and whether a page has matched. They are safe for
+// concurrent use.
+type notedPatterns struct {
+	pathPatterns
+	hasMatched atomic.Bool
 }
 
-type usedPattern struct {
-	pathPatterns             // the one pattern
-	folder       string      // with a slash at the end, for which the pattern may be meant; "": it has an asterisk
-	matched      atomic.Bool // a path
-	hasBelow     atomic.Bool // there is a path in folder that no pattern of the setting matches
-	reported     atomic.Bool // that it matches nothing
-}
-
-func newPatternUse(setting string, patterns pathPatterns) *patternUse {
-	u := &patternUse{setting: setting, patterns: make([]usedPattern, len(patterns))}
-	for i, pattern := range patterns {
-		p := &u.patterns[i]
-		p.pathPatterns = patterns[i : i+1]
-		if !strings.Contains(pattern, "*") {
-			p.folder = strings.TrimSuffix(pattern, "/") + "/"
-		}
+// Match is [pathPatterns.Match], which it notes.
+func (n *notedPatterns) Match(path string) bool {
+	isMatch := n.pathPatterns.Match(path)
+	if isMatch {
+		n.hasMatched.Store(true)
 	}
-	return u
+	return isMatch
 }
 
-// note takes a path, and whether one of the patterns matches it.
-func (u *patternUse) note(path string, isMatch bool) {
-	for i := range u.patterns {
-		p := &u.patterns[i]
-		// Nothing more is to be learned of it. This is called for each page.
-		if p.matched.Load() {
-			continue
-		}
-		isBelow := p.folder != "" && len(path) > len(p.folder) && strings.EqualFold(path[:len(p.folder)], p.folder)
-		switch {
-		case isMatch && p.Match(path):
-			p.matched.Store(true)
-		case !isMatch && isBelow:
-			p.hasBelow.Store(true)
-		}
+// logUnmatched logs once that no page has matched. option is the name of the option.
+func (n *notedPatterns) logUnmatched(logger *logonce.Logger, option string) {
+	if n.hasMatched.Load() {
+		return
 	}
-}
-
-// warn calls warn for each pattern that has matched no path of a complete refresh, and in each refresh after that until
-// it does. Where not all paths are seen, it is called only for those with pages below them.
-func (u *patternUse) warn(isComplete, seesAll bool, warn func(message string)) {
-	for i := range u.patterns {
-		p := &u.patterns[i]
-		if p.matched.Load() {
-			continue
-		}
-		if isComplete && (seesAll || p.hasBelow.Load()) {
-			p.reported.Store(true)
-		}
-		if !p.reported.Load() {
-			continue
-		}
-		message := fmt.Sprintf("%s '%s' matches no page", u.setting, p.pathPatterns[0])
-		folder, isIndex := strings.CutSuffix(p.pathPatterns[0], "/index.html")
-		switch {
-		case p.hasBelow.Load():
-			warn(message + fmt.Sprintf(", and there are some below it: write '%s*'", p.folder))
-		case isIndex:
-			warn(message + fmt.Sprintf(": an index file counts as its folder, '%s/'", folder))
-		default:
-			warn(message + ": correct or remove it")
-		}
-	}
+	logger.Once(zap.InfoLevel, fmt.Sprint(option, " ", n.pathPatterns), option+" matches no page",
+		zap.Strings("patterns", n.pathPatterns))
 }

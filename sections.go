@@ -39,17 +39,14 @@ type Section struct {
 	Match []string `json:"match,omitempty"`
 
 	match  pathPatterns
-	use    *patternUse // of match
-	begins []string    // what compared paths begin with that match; nil: it is not known
+	begins []string // what compared paths begin with that match; nil: it is not known
 }
 
 func (s Section) compile(c *option.Checker) Section {
 	err := publish.CheckSectionName(s.Name)
 	c.Refuse(err != nil, "section '%s': %w", s.Name, err)
 	c.Refuse(len(s.Match) == 0, "section '%s' needs at least one path pattern", s.Name)
-	setting := "section " + s.Name
-	s.match = compilePatterns(c, setting, s.Match)
-	s.use = newPatternUse(setting, s.match)
+	s.match = compilePatterns(c, "section "+s.Name, s.Match)
 	s.begins = beginnings(s.match)
 	return s
 }
@@ -83,19 +80,6 @@ func (all sections) of(path string) string {
 		}
 	}
 	return ""
-}
-
-// note notes which patterns match a listed page, which is in a section; "": it is in none.
-func (all sections) note(path, name string) {
-	for i := range all {
-		s := &all[i]
-		isIn := s.Name == name
-		s.use.note(path, isIn)
-		// The sections behind it do not get the page.
-		if isIn {
-			break
-		}
-	}
 }
 
 func (all sections) has(name string) bool {

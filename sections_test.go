@@ -102,72 +102,9 @@ func BenchmarkSectionOf(b *testing.B) {
 		b.Run(path, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				all.note(path, all.of(path))
+				all.of(path)
 			}
 		})
-	}
-}
-
-// TestUnusedSections: that a pattern of a section matches nothing is a warning, once. It depends on nothing but listed pages.
-func TestUnusedSections(t *testing.T) {
-	for name, test := range map[string]struct {
-		sections []string
-		want     []string
-	}{
-		"used":       {[]string{"blog /blog/*"}, nil},
-		"not used":   {[]string{"blog /blogs/*"}, []string{"section blog '/blogs/*' matches no page: correct or remove it"}},
-		"a folder":   {[]string{"blog /blog"}, []string{"section blog '/blog' matches no page, and there are some below it: write '/blog/*'"}},
-		"one of two": {[]string{"blog /blog/* /news/*"}, []string{"section blog '/news/*' matches no page: correct or remove it"}},
-		"below one of another": {[]string{"all *", "blog /blog"}, []string{
-			"section blog '/blog' matches no page: correct or remove it; pages of the sections before it do not count",
-		}},
-		"taken by another": {[]string{"all *", "blog /blog/*"}, []string{
-			"section blog '/blog/*' matches no page: correct or remove it; pages of the sections before it do not count",
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(h *Handler) { h.Sections = given(test.sections...) })
-			b.lists("/", "/blog/a")
-			s := b.site("named.example")
-			for range 3 {
-				b.refresh(s)
-			}
-			var got []string
-			for _, line := range b.logs.FilterMessageSnippet("matches no page").All() {
-				got = append(got, line.Message)
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("the log warns %q, want %q", got, test.want)
-			}
-			if warnings := s.published().report.Warnings; !slices.Equal(warnings, test.want) {
-				t.Errorf("the status warns %q, want %q", warnings, test.want)
-			}
-		})
-	}
-}
-
-// TestSectionsOfRemovedPages: the first page of a former document, by which its name leads on, is no page that is listed.
-func TestSectionsOfRemovedPages(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
-	b.lists("/", "/blog/a")
-	s := b.site("named.example")
-	b.refresh(s)
-	b.handler.settings.sections = compiledSections(t, "blog /blog/*") // after a reload, it is not known what matched
-	b.lists("/")
-	b.refresh(s)
-	const want = "section blog '/blog/*' matches no page: correct or remove it"
-	if warnings := s.published().report.Warnings; !slices.Equal(warnings, []string{want}) {
-		t.Errorf("got %q", warnings)
-	}
-}
-
-// TestSectionsOfNothing: where no page is listed, that is what is wrong.
-func TestSectionsOfNothing(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.Sections = given("blog /blog/*") })
-	b.lists()
-	b.refresh(b.site("named.example"))
-	if n := b.logs.FilterMessageSnippet("matches no page").Len(); n != 0 {
-		t.Errorf("nothing is listed: got %d warnings", n)
 	}
 }
 

@@ -211,24 +211,13 @@ func (s *site) servesAt(path string) bool {
 	return s.isDocument(path) || isLLMs && !s.hasOwn(webpage.LLMs)
 }
 
-// filterNoting is filter for a refresh: it notes which patterns of 'exclude' match.
-func (i *identity) filterNoting(p *page.Page) string {
-	reason := i.filter(p)
-	if strings.HasPrefix(p.Path, i.scope) {
-		i.handler.settings.excludeUse.note(p.Path, reason == reasonExcluded)
-	}
-	return reason
-}
-
-const reasonExcluded = "excluded"
-
 // filter returns why a page is not a candidate; "": it is one.
 func (i *identity) filter(p *page.Page) string {
 	switch {
 	case !strings.HasPrefix(p.Path, i.scope):
 		return "outside the sitemap's folder"
 	case i.handler.settings.exclude.Match(p.Path):
-		return reasonExcluded
+		return "excluded"
 	case len(p.Path)+len(i.origin) > page.MaxLoc:
 		return "URL too long"
 	case i.isDocument(p.Path):

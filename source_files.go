@@ -72,7 +72,8 @@ type SourceFiles struct {
 	// The name of the file system, as in `file_server`. Placeholders are replaced. Default: that of the site.
 	FileSystem string `json:"fs,omitempty"`
 
-	at string
+	at       string
+	included *notedPatterns // of Include and IncludeOnly; nil: there are none
 }
 
 // CaddyModule returns the Caddy module information.
@@ -91,8 +92,11 @@ func (s *SourceFiles) check() error {
 	isFolder := err == nil && page.IsClean(s.At) && !strings.Contains(s.At, "{")
 	c.Refuse(s.At != "" && !isFolder, "at '%s': use a URL folder such as /docs", s.At)
 	s.at = strings.TrimSuffix(at, "/")
-	compilePatterns(&c, "include", s.Include)
-	compilePatterns(&c, "include_only", s.IncludeOnly)
+	included := compilePatterns(&c, "include", s.Include)
+	included = append(included, compilePatterns(&c, "include_only", s.IncludeOnly)...)
+	if included != nil {
+		s.included = &notedPatterns{pathPatterns: included}
+	}
 	compilePatterns(&c, "exclude", s.Exclude)
 	for _, name := range s.Index {
 		c.Refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is not a file name", name)
@@ -143,7 +147,10 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		return err
 	}
 	o.Watcher = r.watcher(s)
-	stats, err := files.Scan(ctx, o, yield)
+	stats, err := files.Scan(ctx, o, func(p page.Page) error {
+		s.noteIncluded(&o, p.Path)
+		return yield(p)
+	})
 	for reason, n := range stats.LeftOut {
 		r.LeaveOut(reason, n)
 	}
@@ -155,6 +162,21 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 			zap.Strings("first", stats.Unreadable))
 	}
 	return err
+}
+
+// noteIncluded notes whether an include pattern matches the file that is listed at a path: perhaps an index file, or one
+// without its ending.
+func (s *SourceFiles) noteIncluded(o *files.Options, path string) {
+	if s.included == nil || s.included.hasMatched.Load() {
+		return
+	}
+	names := []string{path, path + ".html"}
+	for _, index := range o.IndexNames() {
+		names = append(names, path+index)
+	}
+	for _, name := range names {
+		s.included.Match(name)
+	}
 }
 
 // maxCompared bytes of two responses tell whether they are one page.

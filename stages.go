@@ -101,7 +101,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 		patience = firstPatience
 	}
 	r.candidates = merge.Start(ctx, source.inputs(), merge.Options{
-		Filter:   s.filterNoting,
+		Filter:   s.filter,
 		MaxPages: set.maxURLs + maxOver,
 		Patience: patience,
 	})
@@ -158,21 +158,17 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 	p := crawl.Policy{
 		Base:             s.origin,
 		Scope:            s.scope,
-		Filter:           s.filterNoting,
+		Filter:           s.filter,
 		IgnoreCanonicals: set.ignoreCanonicals,
-		Disallow: func(path string) bool {
-			isDisallowed := set.crawl.disallows(path) != ""
-			set.crawl.use.note(path, isDisallowed)
-			return isDisallowed
-		},
-		Allowed:  robots.rules.Allows,
-		Closed:   robots.closed,
-		Spares:   s.firstLook,
-		Counts:   options.LinksCount,
-		Extract:  set.extract,
-		Settings: s.digest(robots.rules.String(), r.probed.byLinks),
-		Routes:   digestOf(s.fetcher.routes, set.extract),
-		Batch:    r.batch.Unix(),
+		Disallow:         func(path string) bool { return set.crawl.disallows(path) != "" },
+		Allowed:          robots.rules.Allows,
+		Closed:           robots.closed,
+		Spares:           s.firstLook,
+		Counts:           options.LinksCount,
+		Extract:          set.extract,
+		Settings:         s.digest(robots.rules.String(), r.probed.byLinks),
+		Routes:           digestOf(s.fetcher.routes, set.extract),
+		Batch:            r.batch.Unix(),
 
 		CountLinkers: set.beside.LLMs,
 	}
@@ -325,7 +321,6 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	if set.sections != nil {
 		o.Sections = set.sections.names()
 		o.SectionOf = set.sections.of
-		o.Listed = set.sections.note
 	}
 	sel.snapshot, err = publish.Build(ctx, pages, r.served.lastSnapshot, o)
 	if err != nil {
@@ -346,7 +341,7 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 	o := indexing.Options{
 		Base:             s.origin,
 		Scope:            s.scope,
-		Filter:           s.filterNoting,
+		Filter:           s.filter,
 		Hints:            set.hint,
 		IgnoreCanonicals: set.ignoreCanonicals,
 		OmitOrphans:      set.omitOrphans,
@@ -452,35 +447,22 @@ func newFailed(h outcome.History, failed []merge.InputError) string {
 	return strings.Join(all, "; ")
 }
 
-// warnOfPatterns warns of path patterns that match nothing, once everything was read and fetched. hasBuilt: this refresh has
-// built documents that list pages.
-func (s *site) warnOfPatterns(r *refreshing, gathered merge.Result, hasBuilt bool) {
-	set := &s.handler.settings
-	isComplete := r.crawled.Done && len(gathered.Failed) == 0
-	warn := func(message string) { r.source.Warn("pattern "+message, message) }
-	// A page that only links name is seen when what links to it is fetched, perhaps by the process before. And a pattern
-	// may be meant for another site of the handler.
-	seesAll := s.handler.discoveryOf(r.probed) == nil && s.isOnlySite()
-	set.excludeUse.warn(isComplete, seesAll, warn)
-	if set.newsUse != nil {
-		set.newsUse.warn(isComplete, false, warn) // it sees listed pages only
+// logUnmatched logs which rules and patterns of files no page matches, once everything was read, fetched and selected.
+func (s *site) logUnmatched() {
+	// Another site of the handler may have such pages.
+	if s.handler.siteCount() > 1 {
+		return
 	}
-	for _, rule := range set.rules {
-		rule.use.warn(isComplete, false, warn) // a rule sees no page that one before it matches
+	for _, rule := range s.handler.settings.rules {
+		rule.match.logUnmatched(s.logger, "rule")
 	}
-	set.crawl.use.warn(isComplete, false, warn)
-	for i, section := range set.sections {
-		note := ""
-		if i > 0 {
-			note = "; pages of the sections before it do not count"
+	for _, source := range s.sources() {
+		of, isFiles := source.(*SourceFiles)
+		if isFiles && of.included != nil {
+			of.included.logUnmatched(s.logger, "include")
 		}
-		// It sees all listed pages, when documents are built.
-		section.use.warn(isComplete && hasBuilt, s.isOnlySite(), func(message string) { warn(message + note) })
 	}
 }
-
-// isOnlySite reports whether the handler has no other site.
-func (s *site) isOnlySite() bool { return s.handler.siteCount() == 1 }
 
 // siteCount returns the number of sites of the handler.
 func (h *Handler) siteCount() int { return h.countSites(func(*site) bool { return true }) }

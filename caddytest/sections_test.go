@@ -88,7 +88,6 @@ func TestSections(t *testing.T) {
 			t.Errorf("%s: status %d, %s", path, r.StatusCode, r.Header.Get("Content-Type"))
 		}
 	}
-	s.Logged("section none '/none/*' matches no page")
 
 	before := s.Get(harness.Local + shards[0])
 	renamed := sectionedBy("section news /blog/*", "section docs /docs/*")

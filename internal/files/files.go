@@ -76,8 +76,8 @@ type Options struct {
 	Now time.Time
 }
 
-// indexNames are Index, or the default, which is that of Caddy's file_server.
-func (o *Options) indexNames() []string {
+// IndexNames are Index, or the default, which is that of Caddy's file_server.
+func (o *Options) IndexNames() []string {
 	if o.Index == nil {
 		return []string{"index.html", "index.txt"}
 	}
@@ -124,7 +124,7 @@ func (o *Options) shownAt(path string) (name string, info fs.FileInfo) {
 	if folder == rel && !isRoot {
 		names = append(names, rel, rel+".html")
 	}
-	for _, index := range o.indexNames() {
+	for _, index := range o.IndexNames() {
 		names = append(names, strings.TrimPrefix(folder+"/"+index, "/"))
 	}
 	for _, name := range names {

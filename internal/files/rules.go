@@ -35,7 +35,7 @@ func newRules(o Options, root string) *rules {
 		at:         o.At,
 		clean:      o.CleanURLs,
 		keepBeside: o.CleanURLs && o.KeepBesideFolders,
-		index:      o.indexNames(),
+		index:      o.IndexNames(),
 	}
 	r.setPatterns(&o)
 	r.setHidden(o.Hide, root)

@@ -402,7 +402,7 @@ func (w *Watcher) replace(in *instance, state WatchState, reason string) {
 // of files with other names. An event has no path, so patterns are not looked at.
 func counting(o *Options, others *atomic.Pointer[[]string]) func(event) bool {
 	isIndex := make(map[string]bool)
-	for _, name := range o.indexNames() {
+	for _, name := range o.IndexNames() {
 		isIndex[name] = true
 	}
 	isCustom := len(o.Include) > 0

@@ -235,7 +235,7 @@ func (p *pass) giveBack() {
 // scopeOf returns what decides, besides the files, which pages a scan yields.
 func scopeOf(o *Options) string {
 	return fmt.Sprintf("%q", []any{
-		o.Root, o.At, o.Include, o.Exclude, o.Hide, o.indexNames(), o.CleanURLs, o.KeepBesideFolders,
+		o.Root, o.At, o.Include, o.Exclude, o.Hide, o.IndexNames(), o.CleanURLs, o.KeepBesideFolders,
 	})
 }
 

@@ -61,9 +61,6 @@ type Options struct {
 	// none. Nil: there are no sections.
 	Sections  []string
 	SectionOf func(path string) string
-
-	// Listed is told of each page and its section, which may be "". Nil: it is not.
-	Listed func(path, section string)
 }
 
 // sectionURLs returns the most pages in a document of a section. It does not shrink with each further section: that
@@ -146,9 +143,6 @@ func (b *builder) indexRoom() int {
 // room.
 func (b *builder) push(p page.Page) error {
 	section := b.sectionOf(p.Path)
-	if b.Listed != nil {
-		b.Listed(p.Path, section)
-	}
 	b.web.Add(p, section)
 	p = b.entry(p)
 	if section == "" {
