@@ -20,7 +20,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
-	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 func init() {
@@ -293,17 +292,16 @@ type siteStatus struct {
 	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
 	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
 
-	Visited  int              `json:"visited,omitempty"`            // paths that visitors had
-	Dropped  int              `json:"visited_dropped,omitempty"`    // those for which there was no room
-	Unlinked int              `json:"visited_unlinked,omitempty"`   // those that no page links to, so that they are not listed
-	Ignored  map[string]int   `json:"visits_ignored,omitempty"`     // why visits do not count, where few do
-	Logs     []accesslog.Log  `json:"logs,omitempty"`               // that are read for all sites of the handler
-	Readers  []visits.Reading `json:"readers_unverified,omitempty"` // who requested its documents, by User-Agent
+	Visited  int             `json:"visited,omitempty"`          // paths that visitors had
+	Dropped  int             `json:"visited_dropped,omitempty"`  // those for which there was no room
+	Unlinked int             `json:"visited_unlinked,omitempty"` // those that no page links to, so that they are not listed
+	Ignored  map[string]int  `json:"visits_ignored,omitempty"`   // why visits do not count, where few do
+	Logs     []accesslog.Log `json:"logs,omitempty"`             // that are read for all sites of the handler
 }
 
 // status is what there is to show of a site.
 func (s *site) status() siteStatus {
-	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration, Readers: s.state.readers.List()}
+	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration}
 	if s.onDemand {
 		st.NamedBy = namedByVisitors
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
@@ -43,9 +42,9 @@ func renditionFor(r *http.Request, f publish.Form) rendition {
 	return by
 }
 
-// writeDocument writes a document in a form, and in an encoding that the client accepts. It
-// returns the status. fresh is the time until the document may change.
-func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) int {
+// writeDocument writes a document in a form, and in an encoding that the client accepts. fresh is the time until the document
+// may change.
+func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) {
 	by := renditionFor(r, f)
 	// Of a small body, net/http sets the length itself, but not in response to HEAD.
 	length := ""
@@ -54,17 +53,18 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	}
 	by.setHeader(w.Header(), d, fresh, length)
 	if !by.isGzip {
-		return writePlain(w, r, d, f)
+		writePlain(w, r, d, f)
+		return
 	}
 	if !by.isWhole {
-		return serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
+		serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
+		return
 	}
 	// There is no condition to be met, which is what http.ServeContent is for.
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(d.Gzip) // an error means that the client is gone
 	}
-	return http.StatusOK
 }
 
 // fresh returns for how long caches may keep what is served. While the site rests, a change may show at any time, yet
@@ -134,8 +134,8 @@ func represent(d *publish.Document, f publish.Form, compressed bool) (contentTyp
 	return contentType, "", d.Headers.ETagXML
 }
 
-// writePlain writes a document, which has its headers, as a client has it that takes no gzip. It returns the status.
-func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form) int {
+// writePlain writes a document, which has its headers, as a client has it that takes no gzip.
+func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form) {
 	open := d.Open
 	size := d.Size
 	if f == publish.FormText {
@@ -145,7 +145,7 @@ func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f p
 	content, err := open()
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
-		return http.StatusInternalServerError
+		return
 	}
 	defer content.Close()
 	// A server may ignore a Range (RFC 9110, section 14.2).
@@ -153,7 +153,7 @@ func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f p
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	}
-	return serveContent(unadvertised{w}, r, d.Modified, &stream{content, size})
+	serveContent(unadvertised{w}, r, d.Modified, &stream{content, size})
 }
 
 // prefersGzip reports whether a client that sends these values of Accept-Encoding prefers gzip to the document as it is,
@@ -237,17 +237,15 @@ func (u unadvertised) WriteHeader(status int) {
 	u.ResponseWriter.WriteHeader(status)
 }
 
-// serveContent is [http.ServeContent], and returns the status.
-func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) int {
+// serveContent is [http.ServeContent] for clients whose clock, or ours, may have been ahead.
+func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) {
 	// A date that is yet to come, as of a clock that was ahead, says nothing of what the client has.
 	since, err := http.ParseTime(r.Header.Get("If-Modified-Since"))
 	if err == nil && since.After(time.Now()) {
 		r = r.Clone(r.Context())
 		r.Header.Del("If-Modified-Since")
 	}
-	recorded := caddyhttp.NewResponseRecorder(w, nil, nil)
-	http.ServeContent(recorded, r, "", modified, content)
-	return recorded.Status()
+	http.ServeContent(w, r, "", modified, content)
 }
 
 // conditions are the headers by which a client asks for less than the whole.

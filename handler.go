@@ -85,31 +85,6 @@ func (w wanted) isFormOf(d *publish.Document) bool {
 	return !d.Index || w.form != publish.FormText // which lists pages
 }
 
-// String returns the document's name in metrics.
-func (w wanted) String() string {
-	switch {
-	case w.robots:
-		return "robots"
-	case w.form == publish.FormFile:
-		return fileNames[path.Ext(w.suffix)]
-	case w.isNews:
-		return "news"
-	case publish.IsOfSection(w.suffix):
-		return "section"
-	case w.suffix != "":
-		return "shard"
-	}
-	return "sitemap"
-}
-
-// fileNames are the names in metrics of what is beside the XML, by extension.
-var fileNames = map[string]string{
-	webpage.HTML:           "html",
-	webpage.Feed:           "feed",
-	webpage.Stylesheet:     "stylesheet",
-	path.Ext(webpage.LLMs): "llms",
-}
-
 // match returns the document that a decoded path names. ok is false if it names none.
 func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
@@ -205,13 +180,11 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	if err != nil {
 		return unavailable(w, err)
 	}
-	status, err := s.respond(w, r, next, want)
-	s.state.readers.Count(r.UserAgent(), want.String(), status, h.app.now())
-	return err
+	return s.respond(w, r, next, want)
 }
 
-// respond is serveDocument for a site, and returns the status, by which readers are counted.
-func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted) (int, error) {
+// respond is serveDocument for a site.
+func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted) error {
 	snapshot, err := s.snapshot(r.Context())
 	if err == nil {
 		snapshot, err = s.lookUp(r.Context(), snapshot, want.suffix)
@@ -220,20 +193,21 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 	if main := s.main.Load(); main != nil {
 		to := main.origin + main.docPath(want.suffix, want.form.Extension())
 		http.Redirect(w, r, to, http.StatusPermanentRedirect)
-		return http.StatusPermanentRedirect, nil
+		return nil
 	}
 	if err != nil {
-		return http.StatusServiceUnavailable, unavailable(w, err)
+		return unavailable(w, err)
 	}
 	d := snapshot.Find(want.suffix)
 	if !want.isFormOf(d) || s.hasOwn(want.suffix) {
-		return http.StatusNotFound, next.ServeHTTP(w, r)
+		return next.ServeHTTP(w, r)
 	}
 	if !onlyReads(r) {
 		w.Header().Set("Allow", "GET, HEAD")
-		return http.StatusMethodNotAllowed, caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
-	return writeDocument(w, r, d, want.form, s.fresh()), nil
+	writeDocument(w, r, d, want.form, s.fresh())
+	return nil
 }
 
 // onlyReads reports whether a request changes nothing by its method.

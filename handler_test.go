@@ -69,23 +69,6 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// TestWantedNames: the names of documents in metrics.
-func TestWantedNames(t *testing.T) {
-	for want, w := range map[string]wanted{
-		"robots":  {robots: true},
-		"sitemap": {form: publish.FormGzip},
-		"shard":   {suffix: "-0123456789ab"},
-		"section": {suffix: "-blog"},
-		"news":    {suffix: webpage.NewsSitemap, isNews: true},
-		"feed":    {suffix: webpage.Feed, form: publish.FormFile},
-		"llms":    {suffix: webpage.LLMs, form: publish.FormFile},
-	} {
-		if got := w.String(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
-
 // TestWants: which paths are those of documents, as they come and as they came before a
 // rewrite, which count less. Visitors do not choose prefixes.
 func TestWants(t *testing.T) {

@@ -57,20 +57,18 @@ var collected = map[string]struct {
 	help   string
 	labels []string
 }{
-	"pages":                          {"Pages listed.", []string{"site"}},
-	"section_pages":                  {"Pages listed in a section.", []string{"site", "section"}},
-	"pending_pages":                  {"Pages that are still to be fetched.", []string{"site"}},
-	"shards":                         {"Documents that list pages.", []string{"site"}},
-	"documents_bytes":                {"Memory that the finished documents take.", []string{"site"}},
-	"snapshot_age_seconds":           {"Time since the last refresh began that confirmed what is served.", []string{"site"}},
-	"last_refresh_duration_seconds":  {"Duration of the last refresh.", []string{"site"}},
-	"waiting_urls":                   {"URLs that wait to be announced.", []string{"site", "protocol"}},
-	"storage_errors_total":           {"Calls of the shared storage that failed.", []string{"site"}},
-	"storage_age_seconds":            {"Time since a commit to the shared storage was last seen.", []string{"site"}},
-	"left_out_pages":                 {"Pages left out at the last refresh, by reason.", []string{"site", "reason"}},
-	"sites":                          {"Sites, by what named them, and the result of the last refresh.", []string{"named_by", "result"}},
-	"requests_total":                 {"Requests for documents and robots.txt, by class of User-Agent (not verified).", []string{"crawler", "document", "result"}},
-	"last_request_timestamp_seconds": {"When a document was last requested, by class of User-Agent (not verified).", []string{"crawler", "document"}},
+	"pages":                         {"Pages listed.", []string{"site"}},
+	"section_pages":                 {"Pages listed in a section.", []string{"site", "section"}},
+	"pending_pages":                 {"Pages that are still to be fetched.", []string{"site"}},
+	"shards":                        {"Documents that list pages.", []string{"site"}},
+	"documents_bytes":               {"Memory that the finished documents take.", []string{"site"}},
+	"snapshot_age_seconds":          {"Time since the last refresh began that confirmed what is served.", []string{"site"}},
+	"last_refresh_duration_seconds": {"Duration of the last refresh.", []string{"site"}},
+	"waiting_urls":                  {"URLs that wait to be announced.", []string{"site", "protocol"}},
+	"storage_errors_total":          {"Calls of the shared storage that failed.", []string{"site"}},
+	"storage_age_seconds":           {"Time since a commit to the shared storage was last seen.", []string{"site"}},
+	"left_out_pages":                {"Pages left out at the last refresh, by reason.", []string{"site", "reason"}},
+	"sites":                         {"Sites, by what named them, and the result of the last refresh.", []string{"named_by", "result"}},
 }
 
 // collector collects metrics from the sites of a configuration.
@@ -91,18 +89,12 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			values[key] += value
 		}
 	}
-	c.app.mu.RLock() // a site that is dropped now counts once
-	readings := departed.List()
+	c.app.mu.RLock()
 	sites := maps.Clone(c.app.sites)
 	c.app.mu.RUnlock()
 	for _, s := range sites {
 		st := s.status()
-		readings = append(readings, st.Readers...)
 		s.measure(&st, add)
-	}
-	for _, r := range readings {
-		add(float64(r.Times), "requests_total", r.Crawler, r.Document, r.Result)
-		add(float64(r.Last.Unix()), "last_request_timestamp_seconds", r.Crawler, r.Document)
 	}
 	for key, value := range values {
 		kind := prometheus.GaugeValue

@@ -36,16 +36,11 @@ func (h *Handler) serveRobots(w http.ResponseWriter, r *http.Request, next caddy
 	if err != nil {
 		return next.ServeHTTP(w, r)
 	}
-	status, err := s.respondRobots(w, r, next)
-	if status == 0 {
-		status = statusOf(err)
-	}
-	s.state.readers.Count(r.UserAgent(), "robots", status, h.app.now())
-	return err
+	return s.respondRobots(w, r, next)
 }
 
-// respondRobots is serveRobots for a site, and returns the status by which readers are counted, 0 where none was sent.
-func (s *site) respondRobots(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (int, error) {
+// respondRobots is serveRobots for a site.
+func (s *site) respondRobots(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	// Whether the site is an alias is known after the first refresh, for which a snapshot waits.
 	snapshot, err := s.snapshot(r.Context())
 	if main := s.main.Load(); main != nil {
@@ -62,7 +57,7 @@ func (s *site) respondRobots(w http.ResponseWriter, r *http.Request, next caddyh
 		}
 	}
 	if urls == nil {
-		return http.StatusNotFound, next.ServeHTTP(w, r) // there is no sitemap to name
+		return next.ServeHTTP(w, r) // there is no sitemap to name
 	}
 	return nameSitemap(w, r, next, urls)
 }
@@ -88,8 +83,8 @@ func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 }
 
 // nameSitemap serves the robots.txt that the next handler has with the Sitemap lines in it,
-// or without where it says something else. It returns the status, 0 where none was sent.
-func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, urls []string) (int, error) {
+// or without where it says something else.
+func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, urls []string) error {
 	header := w.Header()
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
@@ -101,7 +96,7 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 	isNone := status == http.StatusNotFound || status == http.StatusGone
 	// An error that says that there is none, and is not sent yet, is no reason to fail.
 	if err != nil && (rec.Status != 0 || !isNone) {
-		return 0, err
+		return err
 	}
 	// A handler may have compressed the file although that was not asked for: it is passed on as it is.
 	encoding := header.Get("Content-Encoding")
@@ -109,7 +104,7 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 	if !isNone && !isReadable {
 		w.WriteHeader(status)
 		_, _ = w.Write(rec.Body) // the client is gone where this fails
-		return status, nil
+		return nil
 	}
 	var own []byte
 	if !isNone {
@@ -120,10 +115,12 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 	// The file has the lines already, or is none to which they may be added: its own validators hold.
 	if bytes.Equal(body, own) {
 		modified, _ := http.ParseTime(header.Get("Last-Modified"))
-		return serveContent(w, r, modified, bytes.NewReader(own)), nil
+		serveContent(w, r, modified, bytes.NewReader(own))
+		return nil
 	}
 	describeNaming(header, body, isMade)
-	return serveContent(w, r, time.Time{}, bytes.NewReader(body)), nil
+	serveContent(w, r, time.Time{}, bytes.NewReader(body))
+	return nil
 }
 
 // serveRecorded has a handler serve a request until no more of the body is kept. One that is stopped then has not failed: a

@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // given are sections as in a Caddyfile: a name and its patterns.
@@ -198,9 +197,6 @@ func TestFormerSections(t *testing.T) {
 	err := b.handler.ServeHTTP(w, b.request(http.MethodGet, "http://named.example/sitemap-blog.txt", nil), next)
 	if err != nil || w.Body.String() != "http://named.example/blog/a\nhttp://named.example/blog/b\n" { // and no key of IndexNow
 		t.Errorf("got %d %s, %v", w.Code, w.Body, err)
-	}
-	if got := s.state.readers.List(); !slices.ContainsFunc(got, func(r visits.Reading) bool { return r.Document == "section" }) {
-		t.Errorf("got the readers %+v", got)
 	}
 }
 

@@ -32,16 +32,12 @@ import (
 // configuration before has published and learned.
 var states = caddy.NewUsagePool()
 
-// departed adds up the counts of dropped sites: counters never go down.
-var departed visits.Readers
-
 // siteState is what of a site outlives a configuration: its published snapshot, and its
 // records. It is data alone: no server, logger or module.
 type siteState struct {
 	published atomic.Pointer[publication] // what is served; readers take no lock. Never nil
 	progress  accesslog.Progress          // in access logs
 	visited   visits.Visited              // paths that visitors have requested
-	readers   visits.Readers              // who requested the documents
 	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
 	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
@@ -232,7 +228,6 @@ func formerStates() *[]*siteState {
 
 // Destruct implements [caddy.Destructor]: no configuration has the site any more.
 func (st *siteState) Destruct() error {
-	departed.Add(&st.readers)
 	st.formers.Store(nil) // what a site holds that is held itself adds up
 	st.records.Close()
 	return nil

@@ -49,11 +49,10 @@ func TestCommandStatus(t *testing.T) {
 	s := startWithAdmin(t, twoSites, harness.TwoRoots)
 	s.Write(map[string]string{"a/private.html": harness.Whole(`<meta name="robots" content="noindex">`, "x")})
 	s.refresh()
-	s.Do(http.MethodGet, harness.Local+"/sitemap.xml", googlebot)
 
 	s.command("status").want(t, 0, []string{s.Expand(harness.Local), s.Expand("http://127.0.0.1:{port}\n")}, nil)
 	one := s.command("status", "--site", harness.Local)
-	one.want(t, 0, nil, nil, `pages +4`, `source +files\n +pages +5\n`, `left out\n +noindex +1\n`, `examples\n +noindex +/private\.html\n`, `crawler +Googlebot\n +document +sitemap\n +result +served\n +times +1\n`,
+	one.want(t, 0, nil, nil, `pages +4`, `source +files\n +pages +5\n`, `left out\n +noindex +1\n`, `examples\n +noindex +/private\.html\n`,
 		`since +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\n`, `next refresh +20.*Z\n`)
 	if strings.Contains(one.stdout, "127.0.0.1") || strings.ContainsAny(one.stdout, "\x1b\t") {
 		t.Errorf("got %q", one.stdout)

@@ -53,7 +53,7 @@ func (v *Visit) mayBeSignal() bool {
 			return false
 		}
 	case http.StatusUnauthorized, http.StatusForbidden:
-		if v.UserAgent != "" && classOf(v.UserAgent) != browser {
+		if v.UserAgent != "" && isRobot(v.UserAgent) {
 			return false
 		}
 	default:

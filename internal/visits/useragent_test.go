@@ -9,101 +9,94 @@ const chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KH
 
 var known = []struct {
 	agent string
-	want  string
+	want  bool // it is a robot
 }{
-	{"", "none"},
-	{" \t", "none"},
-	{"-", "none"},
-	{"\n", "tool"},
-	{"x", "tool"},
-	{"MyApp/1.0", "tool"},
-	{"\xff\xfe\x00", "tool"},
-	{chrome, "browser"},
-	{"Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0", "browser"},
-	{"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1", "browser"},
-	{"Mozilla/5.0 (Linux; Android 10; Cubot Note 20) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36", "browser"},
-	{"Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18", "browser"},
+	{"", true},
+	{" \t", true},
+	{"-", true},
+	{"\n", true},
+	{"x", true},
+	{"MyApp/1.0", true},
+	{"\xff\xfe\x00", true},
+	{chrome, false},
+	{"Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0", false},
+	{"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1", false},
+	{"Mozilla/5.0 (Linux; Android 10; Cubot Note 20) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36", false},
+	{"Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18", false},
 
-	{"curl/8.5.0", "tool"},
-	{"Wget/1.21.4", "tool"},
-	{"python-requests/2.31.0", "tool"},
-	{"Go-http-client/2.0", "tool"},
-	{"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/141.0.0.0 Safari/537.36", "tool"},
-	{"curl/8.5.0 (my crawler)", "other bot"},
-	{"Twitterbot/1.0", "other bot"},
-	{"bot", "other bot"},
-	{"a cubot bot", "other bot"},
-	{"caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)", "other bot"},
-	{"Feedly/1.0 (+http://www.feedly.com/fetcher.html)", "other bot"},
+	{"curl/8.5.0", true},
+	{"Wget/1.21.4", true},
+	{"python-requests/2.31.0", true},
+	{"Go-http-client/2.0", true},
+	{"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/141.0.0.0 Safari/537.36", true},
+	{"curl/8.5.0 (my crawler)", true},
+	{"Twitterbot/1.0", true},
+	{"bot", true},
+	{"a cubot bot", true},
+	{"caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)", true},
+	{"Feedly/1.0 (+http://www.feedly.com/fetcher.html)", true},
 
-	{"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "Googlebot"},
-	{"Googlebot/2.1 (+http://www.google.com/bot.html)", "Googlebot"},
-	{"Googlebot-Image/1.0", "Googlebot"},
-	{"Mozilla/5.0 (compatible; Google-InspectionTool/1.0;)", "GoogleOther"},
-	{"GoogleOther", "GoogleOther"},
-	{"AdsBot-Google (+http://www.google.com/adsbot.html)", "GoogleOther"},
-	{"Mediapartners-Google", "GoogleOther"},
-	{"APIs-Google (+https://developers.google.com/webmasters/APIs-Google.html)", "GoogleOther"},
-	{"Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", "Bingbot"},
-	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm) Chrome/141.0.0.0 Safari/537.36", "Bingbot"},
-	{"Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", "Bingbot"},
-	{"Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)", "YandexBot"},
-	{"Mozilla/5.0 (compatible; YandexWebmaster/2.0; +http://yandex.com/bots)", "YandexBot"},
-	{"Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)", "Baiduspider"},
-	{"DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)", "DuckDuckBot"},
-	{"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.1.1 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)", "Applebot"},
-	{"Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp)", "Slurp"},
-	{"Mozilla/5.0 (compatible; SeznamBot/4.0; +http://napoveda.seznam.cz/seznambot-intro/)", "SeznamBot"},
-	{"Mozilla/5.0 (compatible; Yeti/1.1; +https://naver.me/spd)", "Yeti"},
-	{"Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)", "Sogou"},
-	{"Mozilla/5.0 (compatible; Qwantbot/1.0; +https://help.qwant.com/bot/)", "Qwantbot"},
-	{"Mozilla/5.0 (compatible; MojeekBot/0.11; +https://www.mojeek.com/bot.html)", "MojeekBot"},
-	{"Mozilla/5.0 (Linux; Android 7.0;) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 (compatible; PetalBot;+https://webmaster.petalsearch.com/site/petalbot)", "PetalBot"},
-	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot) Chrome/119.0.6045.214 Safari/537.36", "Amazonbot"},
-	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)", "GPTBot"},
-	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; OAI-SearchBot/1.0; +https://openai.com/searchbot", "OAI-SearchBot"},
-	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot", "OAI-SearchBot"},
-	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", "ClaudeBot"},
-	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)", "PerplexityBot"},
-	{"meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)", "Meta"},
-	{"facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)", "Meta"},
-	{"Mozilla/5.0 (Linux; Android 5.0) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 (compatible; Bytespider; spider-feedback@bytedance.com)", "Bytespider"},
-	{"CCBot/2.0 (https://commoncrawl.org/faq/)", "CCBot"},
-	{"Mozilla/5.0 (compatible; archive.org_bot +http://archive.org/details/archive.org_bot)", "archive.org_bot"},
-	{"ia_archiver", "archive.org_bot"},
-	{"Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)", "AhrefsBot"},
-	{"Mozilla/5.0 (compatible; SemrushBot/7~bl; +http://www.semrush.com/bot.html)", "SemrushBot"},
-	{"Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)", "MJ12bot"},
-	{"Mozilla/5.0 (compatible; DotBot/1.2; +https://opensiteexplorer.org/dotbot; help@moz.com)", "DotBot"},
-	{"Screaming Frog SEO Spider/19.0", "Screaming Frog"},
-	{"Googlebot and bingbot", "Googlebot"},
+	{"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", true},
+	{"Googlebot/2.1 (+http://www.google.com/bot.html)", true},
+	{"Googlebot-Image/1.0", true},
+	{"Mozilla/5.0 (compatible; Google-InspectionTool/1.0;)", true},
+	{"GoogleOther", true},
+	{"AdsBot-Google (+http://www.google.com/adsbot.html)", true},
+	{"Mediapartners-Google", true},
+	{"APIs-Google (+https://developers.google.com/webmasters/APIs-Google.html)", true},
+	{"Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", true},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm) Chrome/141.0.0.0 Safari/537.36", true},
+	{"Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", true},
+	{"Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)", true},
+	{"Mozilla/5.0 (compatible; YandexWebmaster/2.0; +http://yandex.com/bots)", true},
+	{"Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)", true},
+	{"DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)", true},
+	{"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.1.1 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)", true},
+	{"Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp)", true},
+	{"Mozilla/5.0 (compatible; SeznamBot/4.0; +http://napoveda.seznam.cz/seznambot-intro/)", true},
+	{"Mozilla/5.0 (compatible; Yeti/1.1; +https://naver.me/spd)", true},
+	{"Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)", true},
+	{"Mozilla/5.0 (compatible; Qwantbot/1.0; +https://help.qwant.com/bot/)", true},
+	{"Mozilla/5.0 (compatible; MojeekBot/0.11; +https://www.mojeek.com/bot.html)", true},
+	{"Mozilla/5.0 (Linux; Android 7.0;) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 (compatible; PetalBot;+https://webmaster.petalsearch.com/site/petalbot)", true},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot) Chrome/119.0.6045.214 Safari/537.36", true},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)", true},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; OAI-SearchBot/1.0; +https://openai.com/searchbot", true},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot", true},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", true},
+	{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)", true},
+	{"meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)", true},
+	{"facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)", true},
+	{"Mozilla/5.0 (Linux; Android 5.0) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 (compatible; Bytespider; spider-feedback@bytedance.com)", true},
+	{"CCBot/2.0 (https://commoncrawl.org/faq/)", true},
+	{"Mozilla/5.0 (compatible; archive.org_bot +http://archive.org/details/archive.org_bot)", true},
+	{"ia_archiver", true},
+	{"Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)", true},
+	{"Mozilla/5.0 (compatible; SemrushBot/7~bl; +http://www.semrush.com/bot.html)", true},
+	{"Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)", true},
+	{"Mozilla/5.0 (compatible; DotBot/1.2; +https://opensiteexplorer.org/dotbot; help@moz.com)", true},
+	{"Screaming Frog SEO Spider/19.0", true},
+	{"Googlebot and bingbot", true},
 }
 
-// TestClassOf: every class has a User-Agent, whose case plays no part.
-func TestClassOf(t *testing.T) {
-	seen := make(map[string]bool)
+// TestIsRobot: the case plays no part.
+func TestIsRobot(t *testing.T) {
 	for _, test := range known {
-		seen[test.want] = true
 		for _, agent := range []string{test.agent, strings.ToUpper(test.agent), strings.ToLower(test.agent)} {
 			for range 2 {
-				if got := classOf(agent); got != test.want {
-					t.Errorf("%q: got %s, want %s", agent, got, test.want)
+				if got := isRobot(agent); got != test.want {
+					t.Errorf("%q: got %t, want %t", agent, got, test.want)
 				}
 			}
 		}
 	}
-	for _, c := range classes {
-		if !seen[c.name] {
-			t.Errorf("%s is not tested", c.name)
-		}
-		for _, part := range c.parts {
-			if part != strings.ToLower(part) || classOf("Mozilla/5.0 ("+part+")") == browser {
-				t.Errorf("%q is in vain", part)
-			}
+	for _, part := range robots {
+		if !isRobot("Mozilla/5.0 (" + part + ")") {
+			t.Errorf("%q is in vain", part)
 		}
 	}
-	if got := classOf("Mozilla/5.0" + strings.Repeat(" ", maxAgent) + "Googlebot"); got != browser {
-		t.Errorf("far behind: got %s", got)
+	if isRobot("Mozilla/5.0" + strings.Repeat(" ", maxAgent) + "Googlebot") {
+		t.Error("what stands far behind is read")
 	}
 }
 
@@ -125,20 +118,19 @@ func TestBrowsers(t *testing.T) {
 		"Lynx/2.8.9rel.1 libwww-FM/2.14 SSL-MM/1.4.1 OpenSSL/1.1.1", "w3m/0.5.3+git20230121", "Links (2.29; Linux x86_64)", "ELinks/0.16",
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 DuckDuckGo/7 Safari/605.1.15",
 	} {
-		if got := classOf(agent); got != browser {
-			t.Errorf("%s: %s", agent, got)
+		if isRobot(agent) {
+			t.Errorf("%s is taken for a robot", agent)
 		}
 	}
 }
 
-func FuzzClassOf(f *testing.F) {
+func FuzzIsRobot(f *testing.F) {
 	for _, test := range known {
 		f.Add(test.agent)
 	}
 	f.Fuzz(func(t *testing.T, agent string) {
-		got := classOf(agent)
-		if got == "" || got != classOf(agent) || (got == noAgent) != (strings.Trim(agent[:min(len(agent), maxAgent)], " \t-") == "") {
-			t.Errorf("%q: got %s", agent, got)
+		if got := isRobot(agent); got != isRobot(agent) {
+			t.Errorf("%q: got %t, and then the contrary", agent, got)
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (v *Visit) Reason() string {
 		return signedIn
 	case v.RobotsTag != "" && v.isNoIndex():
 		return noIndex
-	case v.UserAgent != "" && classOf(v.UserAgent) != browser:
+	case v.UserAgent != "" && isRobot(v.UserAgent):
 		return Robot
 	}
 	return ""
