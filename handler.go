@@ -1,16 +1,13 @@
 package sitemap
 
 import (
-	"cmp"
 	"errors"
-	"maps"
 	"net/http"
 	"path"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
@@ -35,10 +32,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			return nil
 		}
 		// The site may have a text file whose name looks like a key.
-		ok = want.isFormer
-	}
-	if ok && want.isFormer {
-		ok = h.hasFormer(r, want, prefix)
+		ok = false
 	}
 	if !ok && h.recordsVisits {
 		return h.serveRecording(w, r, next)
@@ -57,10 +51,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	if want.robots {
 		return h.serveRobots(w, r, next)
 	}
-	// The application may have a document by the name of a section that the configuration has no more.
-	if want.isFormer && respondsItself(w, r, next) {
-		return nil
-	}
 	return h.serveDocument(w, r, next, want, prefix)
 }
 
@@ -71,9 +61,6 @@ type wanted struct {
 	form   publish.Form
 	key    string // of IndexNow; "": it is no key file
 	isNews bool   // it is the news sitemap: a section of that name, as there may be without news, has another document
-
-	// isFormer says that the name is one of a section that the configuration does not have: it may have had it before.
-	isFormer bool
 }
 
 // isFormOf reports whether a document, which may be nil, is the one that is wanted, and there is its form. Until the first
@@ -107,7 +94,7 @@ func (h *Handler) match(path string) (wanted, bool) {
 	return want, ok
 }
 
-// document returns the document that a path names: see [publish.ParseName]. ok is false for one of a former section, too.
+// document returns the document that a path names: see [publish.ParseName].
 func (s *settings) document(path, stem string) (want wanted, ok bool) {
 	suffix, form, ok := publish.ParseName(path, stem, s.beside)
 	if !ok {
@@ -116,22 +103,21 @@ func (s *settings) document(path, stem string) (want wanted, ok bool) {
 	section := publish.SectionOf(suffix)
 	// Beside news, no section has that name: see compileNews.
 	isNews := s.beside.News != nil && suffix == webpage.NewsSitemap
-	isFormer := section != "" && !isNews && !s.sections.has(section)
-	return wanted{suffix: suffix, form: form, isNews: isNews, isFormer: isFormer}, !isFormer
+	if section != "" && !isNews && !s.sections.has(section) {
+		return wanted{}, false
+	}
+	return wanted{suffix: suffix, form: form, isNews: isNews}, true
 }
 
 // wants returns the document that a request is for, and the prefix of its site. The path counts as the client sent it,
 // or without the prefix under which the handler is mounted. A path that was rewritten otherwise counts only if the
-// handler is mounted without a prefix, too: a visitor could choose it. A document of a former section counts where there is
-// no other.
+// handler is mounted without a prefix, too: a visitor could choose it.
 func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 	sent := sentPath(r)
 	want, ok = h.match(sent)
 	if ok || sent == r.URL.Path {
-		return want, "", ok || want.isFormer
+		return want, "", ok
 	}
-	former := want
-	formerPrefix := ""
 	var mounts mounts
 	if wait.IsDone(h.app.started) {
 		mounts = h.mounts
@@ -148,21 +134,12 @@ func (h *Handler) wants(r *http.Request) (want wanted, prefix string, ok bool) {
 			// Crawlers read no robots.txt but that of the whole host.
 			return want, mount.prefix, !want.robots
 		}
-		if want.isFormer && !former.isFormer {
-			former = want
-			formerPrefix = mount.prefix
-		}
 	}
-	if mounts.hasWhole() {
-		want, ok = h.match(r.URL.Path)
-		if ok {
-			return want, "", true
-		}
-		if want.isFormer && !former.isFormer {
-			former = want
-		}
+	if !mounts.hasWhole() {
+		return wanted{}, "", false
 	}
-	return former, formerPrefix, former.isFormer
+	want, ok = h.match(r.URL.Path)
+	return want, "", ok
 }
 
 // sentPath returns the path of a request as the client sent it, before rewrites.
@@ -213,76 +190,6 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 // onlyReads reports whether a request changes nothing by its method.
 func onlyReads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
-}
-
-// hasFormer reports whether a site has, or had, a document by a name that the configuration does not know. Such a name may be
-// made up, or that of a sitemap of the application: it makes no site, and waits for nothing.
-func (h *Handler) hasFormer(r *http.Request, want wanted, prefix string) bool {
-	// Requests that change something are the next handler's, whatever a former section was called.
-	if !onlyReads(r) {
-		return false
-	}
-	id, err := h.idOf(r, prefix)
-	if err != nil {
-		return false
-	}
-	s := h.app.lookup(id)
-	if s == nil {
-		return false
-	}
-	s = cmp.Or(s.main.Load(), s)
-	return want.isFormOf(s.published().snapshot.Find(want.suffix))
-}
-
-// respondsItself reports whether the next handler has a document of its own in the place of one that is gone, and lets it
-// respond with that. Of any other response, nothing is sent.
-func respondsItself(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) bool {
-	own := &ownDocumentOnly{to: w, header: w.Header().Clone()}
-	err := next.ServeHTTP(own, r)
-	// A handler that has written nothing has responded with an empty 200. If there was a status, this changes nothing.
-	if err == nil {
-		own.WriteHeader(http.StatusOK)
-	}
-	return own.isOwn
-}
-
-// ownDocumentOnly is a ResponseWriter that passes on a response if it is a document, and drops an error or a page for people,
-// such as an application has for any path.
-type ownDocumentOnly struct {
-	to     http.ResponseWriter
-	header http.Header // until it is passed on
-	status int         // 0: none was sent yet
-	isOwn  bool
-}
-
-// Header implements [http.ResponseWriter].
-func (o *ownDocumentOnly) Header() http.Header { return o.header }
-
-// WriteHeader implements [http.ResponseWriter]. Informational responses are dropped.
-func (o *ownDocumentOnly) WriteHeader(status int) {
-	if o.status != 0 || status < http.StatusOK {
-		return
-	}
-	o.status = status
-	isPage := status/100 == 2 && htmlmeta.IsHTML(o.header.Get("Content-Type"))
-	o.isOwn = status < http.StatusBadRequest && !isPage
-	if !o.isOwn {
-		return
-	}
-	clear(o.to.Header())
-	maps.Copy(o.to.Header(), o.header)
-	// Trailers are set after the body, in the header that is sent.
-	o.header = o.to.Header()
-	o.to.WriteHeader(status)
-}
-
-// Write implements [io.Writer].
-func (o *ownDocumentOnly) Write(body []byte) (int, error) {
-	o.WriteHeader(http.StatusOK)
-	if !o.isOwn {
-		return len(body), nil
-	}
-	return o.to.Write(body)
 }
 
 // hasOwn reports whether the site had a document of its own at the path of ours when it was last probed, and ours gives way:

@@ -118,16 +118,16 @@ func TestWants(t *testing.T) {
 		"of an old name, there":   {&Handler{mounts: both}, "/sitemap.xml", "/old.xml", wanted{}, "", true},
 		"not known where mounted": {&Handler{}, "/sitemap.xml", "/any/sitemap.xml", wanted{}, "", true},
 
-		"a section":                    {sections, "/sitemap-blog.xml", "", wanted{suffix: "-blog"}, "", true},
-		"a shard of it":                {sections, "/sitemap-blog-000000000000.xml", "", wanted{suffix: "-blog-000000000000"}, "", true},
-		"a section in a prefix":        {sections, "/sitemap-blog.xml", "/docs/sitemap-blog.xml", wanted{suffix: "-blog"}, "/docs", true},
-		"a former section":             {sections, "/sitemap-old.xml", "", wanted{suffix: "-old", isFormer: true}, "", true},
-		"a shard of a former one":      {sections, "/sitemap-old-000000000000.xml", "", wanted{suffix: "-old-000000000000", isFormer: true}, "", true},
-		"a former section in a prefix": {sections, "/sitemap-old.xml", "/docs/sitemap-old.xml", wanted{suffix: "-old", isFormer: true}, "/docs", true},
-		"rewritten from a former one":  {sections, "/sitemap.xml", "/sitemap-old.xml", wanted{}, "", true},
-		"rewritten to a former one":    {sections, "/sitemap-old.xml", "/old", wanted{suffix: "-old", isFormer: true}, "", true},
+		"a section":                   {sections, "/sitemap-blog.xml", "", wanted{suffix: "-blog"}, "", true},
+		"a shard of it":               {sections, "/sitemap-blog-000000000000.xml", "", wanted{suffix: "-blog-000000000000"}, "", true},
+		"a section in a prefix":       {sections, "/sitemap-blog.xml", "/docs/sitemap-blog.xml", wanted{suffix: "-blog"}, "/docs", true},
+		"another section":             {sections, "/sitemap-old.xml", "", wanted{}, "", false},
+		"a shard of another one":      {sections, "/sitemap-old-000000000000.xml", "", wanted{}, "", false},
+		"another section in a prefix": {sections, "/sitemap-old.xml", "/docs/sitemap-old.xml", wanted{}, "", false},
+		"rewritten from another one":  {sections, "/sitemap.xml", "/sitemap-old.xml", wanted{}, "", true},
+		"rewritten to another one":    {sections, "/sitemap-old.xml", "/old", wanted{}, "", false},
 		"a key that looks like a section": {&Handler{IndexNow: new(IndexNow)}, "/sitemap-old-key.txt", "",
-			wanted{suffix: "-old-key", form: publish.FormText, isFormer: true, key: "sitemap-old-key"}, "", true},
+			wanted{key: "sitemap-old-key"}, "", true},
 	} {
 		b := newBench(t, func(h *Handler) {
 			h.Path, h.BaseURL, h.RobotsTxt, h.mounts = test.handler.Path, test.handler.BaseURL, test.handler.RobotsTxt, test.handler.mounts

@@ -301,7 +301,7 @@ func TestNewsOrSection(t *testing.T) {
 		{nil, "news /a", none, ofSection},
 		{news, "blog /a", none, ofNews},
 		{nil, "news /a", none, ofSection},
-		{nil, "blog /a", ofSection, ofSection}, // the name leads on
+		{nil, "blog /a", none, none},
 		{news, "blog /a", none, ofNews},
 		{nil, "blog /a", none, none},
 	} {

@@ -299,7 +299,7 @@ func (b *builder) finish() *Snapshot {
 		s.Indexes = b.sectionIndexes()
 	}
 	s.complete()
-	s.retire(b.previous, b.Now, b.sectionOf, b.News != nil)
+	s.retire(b.previous, b.Now, b.sectionOf)
 	return s
 }
 

@@ -535,29 +535,3 @@ func TestNews(t *testing.T) {
 		t.Errorf("turned off: got %+v", s)
 	}
 }
-
-// TestNewsAfterSection: the name of a former section leads on, but not where it is that of the news sitemap, of which there may
-// be none yet.
-func TestNewsAfterSection(t *testing.T) {
-	pages := numbered(300)
-	section := Options{ShardURLs: 100, Sections: []string{"news"}, SectionOf: func(string) string { return "news" }}
-	before := build(t, pages, nil, section)
-	if d := before.Find(webpage.NewsSitemap); d == nil || !d.Index || d.IsNews() {
-		t.Fatalf("the section has %+v", d)
-	}
-	shard := before.Shards[1].Suffix
-	without := build(t, pages, before, Options{ShardURLs: 100})
-	for _, previous := range []*Snapshot{before, without} {
-		s := build(t, pages, previous, newsOptions(testTime))
-		if d := s.Find(webpage.NewsSitemap); d != nil || s.Find(shard) == nil {
-			t.Errorf("without articles: the name leads on: %t", d != nil)
-		}
-		s = build(t, withNews(numbered(300)), s, newsOptions(testTime))
-		if d := s.Find(webpage.NewsSitemap); !d.IsNews() || s.Find(shard) == nil {
-			t.Errorf("got %+v", d)
-		}
-	}
-	if d := without.Find(webpage.NewsSitemap); d == nil || d.IsNews() {
-		t.Errorf("without news: got %+v", d)
-	}
-}

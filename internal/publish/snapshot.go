@@ -9,7 +9,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-// Names of removed shards and sections keep working for a while.
+// Names of removed shards keep working for a while.
 const (
 	retiredFor = 90 * 24 * time.Hour
 	maxRetired = 10_000
@@ -30,7 +30,7 @@ type Snapshot struct {
 	names   map[string]*Document
 }
 
-// retired is the name of a removed shard, or of the document of a section that was removed or renamed.
+// retired is the name of a removed shard.
 type retired struct {
 	Suffix  string    `json:"suffix"`
 	First   string    `json:"first"`             // path of its first page
@@ -66,10 +66,9 @@ func (s *Snapshot) all() []*Document {
 	return slices.Concat([]*Document{s.Index}, s.Shards, s.Indexes, s.Files)
 }
 
-// retire remembers the names of the previous snapshot, which may be nil, that no document has any more. sectionOf
-// returns the section that a path is in now. hasNews: the name of the news sitemap is its own, even while there is
-// none.
-func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path string) string, hasNews bool) {
+// retire remembers the names of shards of the previous snapshot, which may be nil, that no document has any more. sectionOf
+// returns the section that a path is in now.
+func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path string) string) {
 	if previous == nil {
 		return
 	}
@@ -80,16 +79,14 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 			all = append(all, r)
 		}
 	}
-	for _, d := range slices.Concat(previous.Shards, previous.Indexes) {
-		all = append(all, retired{Suffix: d.Suffix, First: d.First, At: now.UTC()})
+	for _, d := range previous.Shards {
+		// The only urlset of a section has the section's name.
+		if !IsOfSection(d.Suffix) {
+			all = append(all, retired{Suffix: d.Suffix, First: d.First, At: now.UTC()})
+		}
 	}
-	// What has the name now comes first. Robots.txt names the news sitemap, which a former section of that name must
-	// not be.
-	isTaken := func(r retired) bool {
-		isOfNews := hasNews && r.Suffix == webpage.NewsSitemap
-		return isOfNews || s.names[r.Suffix] != nil
-	}
-	all = slices.DeleteFunc(all, isTaken)
+	// What has the name now comes first.
+	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix] != nil })
 	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):]) // without the oldest of too many
 	for i := range s.retired {
 		r := &s.retired[i]
@@ -98,31 +95,16 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 	s.leadOn()
 }
 
-// leadOn has each retired name lead to the document that now has its first page.
+// leadOn has each retired name lead to the urlset that now has its first page.
 func (s *Snapshot) leadOn() {
 	for _, r := range s.retired {
-		s.names[r.Suffix] = s.successor(r)
+		s.names[r.Suffix] = s.Holding(r.Section, r.First)
 		s.Bytes += 100 + int64(len(r.First))
 	}
 }
 
-// successor returns the document to which a retired name leads: that of a section to the document of another section,
-// which may be an index; else to a urlset.
-func (s *Snapshot) successor(r retired) *Document {
-	if IsOfSection(r.Suffix) && r.Section != "" {
-		suffix := suffixOfSection(r.Section)
-		i, hasIndex := slices.BinarySearchFunc(s.Indexes, suffix, func(d *Document, suffix string) int {
-			return strings.Compare(d.Suffix, suffix)
-		})
-		if hasIndex {
-			return s.Indexes[i]
-		}
-	}
-	return s.Holding(r.Section, r.First)
-}
-
-// Find returns the document with a suffix: see [ParseName]. For a shard or section that was removed within 90 days, it
-// is the one that now has its first page. nil: the suffix is not known.
+// Find returns the document with a suffix: see [ParseName]. For a shard that was removed within 90 days, it is
+// the one that now has its first page. nil: the suffix is not known.
 func (s *Snapshot) Find(suffix string) *Document {
 	if s == nil {
 		return nil

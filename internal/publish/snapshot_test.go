@@ -137,7 +137,7 @@ func fake(previous *Snapshot, now time.Time, firsts ...string) *Snapshot {
 
 func retiring(s, previous *Snapshot, now time.Time) *Snapshot {
 	s.complete()
-	s.retire(previous, now, func(string) string { return "" }, false)
+	s.retire(previous, now, func(string) string { return "" })
 	return s
 }
 
