@@ -475,6 +475,7 @@ func (s *site) restorePublication(
 	s.amend(func(next *publication) {
 		if isShared || before.report == nil {
 			next.history = m.History
+			next.history.Since = store.ClampTime(m.History.Since)
 			next.report = m.Report
 			next.probed = m.Probed.probe()
 		}

@@ -66,6 +66,7 @@ func Restore(
 		if err := json.Unmarshal(stored.Meta, d); err != nil {
 			return nil, damaged(err)
 		}
+		d.Modified = store.ClampTime(d.Modified)
 		known := previous.Find(d.Suffix)
 		if known != nil && isSame(known, d) {
 			d.Gzip = known.Gzip

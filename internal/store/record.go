@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/klauspost/compress/zstd"
@@ -388,6 +389,26 @@ func decodeChunk(data []byte, n int) (records []Record, err error) {
 	}
 	for i := range records {
 		records[i].setHashes(hashes[i*hashesSize:])
+		records[i].clampTimes()
 	}
 	return records, nil
+}
+
+// latest is the latest time that is read from a storage, the year 9000. What lies beyond was written by a clock that was wrong.
+// JSON has no time after the year 9999, which what is counted from this one does not reach.
+const latest = 221_845_392_000
+
+// ClampTime returns a time that was stored, or the latest one that is believed.
+func ClampTime(t time.Time) time.Time {
+	if t.Unix() > latest {
+		return time.Unix(latest, 0).UTC()
+	}
+	return t
+}
+
+// clampTimes is [ClampTime] for the times of a record that operators see.
+func (r *Record) clampTimes() {
+	for _, at := range []*int64{&r.Linked, &r.Fetched, &r.Due, &r.Failing} {
+		*at = min(*at, latest)
+	}
 }

@@ -108,7 +108,7 @@ func seal(line []byte) []byte { return fmt.Appendf(bytes.Clone(line), "\n%s\n", 
 func full(path string) Record {
 	return Record{
 		Path: path, Flags: Named | Blocked, ModTime: -1, Version: 1 << 31, ChangeFreq: 7, Priority: 101, Absent: 1,
-		Depth: 255, Linked: 1 << 40, Fetched: 2, Due: 3, Wait: 1<<32 - 1, Failing: 4, Status: 503, Text: 1<<64 - 1,
+		Depth: 255, Linked: 1 << 37, Fetched: 2, Due: 3, Wait: 1<<32 - 1, Failing: 4, Status: 503, Text: 1<<64 - 1,
 		Canonical: "/c", Target: "https://example.org/", Declared: 5, ETag: "W/\"\xff\"", Modified: 6, First: 7,
 		Changed: 8, Before: 9, Streak: 10, Alternates: []page.Alternate{{Lang: "de", URL: "https://example.org/de"}},
 		Images: []string{"https://example.org/i.png"}, Selected: Selected{Listed: true, LastMod: 11, Day: true, Dated: 12}, NoIndexTag: true, Title: "t",
