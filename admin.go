@@ -115,34 +115,6 @@ const (
 	namedByVisitors      = "visitors"
 )
 
-// trouble is why a command that has shown these sites has failed, in response to a request with a method: a refresh
-// failed, or a site lists no page.
-func (all sitesStatus) trouble(method string) error {
-	failed := all.Summary.Attention[refreshFailed] > 0
-	held := all.Summary.Attention[heldBack] > 0
-	var names []string
-	for _, st := range all.Sites {
-		if st.Attention == refreshFailed || st.Attention == listsNothing {
-			names = append(names, st.Site)
-		}
-	}
-	demanded := method == http.MethodPost
-	if demanded && (failed || held) {
-		return errors.New("a refresh failed or is held back; pages that were listed stay listed")
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	if n := len(names) - maxNames; n > 0 {
-		names = append(names[:maxNames], fmt.Sprintf("and %d more", n))
-	}
-	problem := "no page is listed"
-	if !demanded {
-		problem = "the last refresh failed, or no page is listed"
-	}
-	return fmt.Errorf("%s: %s", problem, strings.Join(names, ", "))
-}
-
 // sites returns the status of all sites, or of that whose URL the query has, or that of whose sitemap. A POST has them
 // refreshed first, or the sites of the pages that are to be fetched.
 func sites(r *http.Request, a *App, query url.Values) (any, error) {
@@ -268,8 +240,8 @@ type siteStatus struct {
 	NamedBy  string `json:"named_by"`            // configuration or visitors
 	ServedBy string `json:"served_by,omitempty"` // the site whose documents stand for this one's
 
-	Attention attention    `json:"attention"`        // what an operator is to look at
-	Paused    *pauseStatus `json:"paused,omitempty"` // nil: pages are requested
+	Problem string       `json:"problem,omitempty"` // what an operator is to look at; "": nothing
+	Paused  *pauseStatus `json:"paused,omitempty"`  // nil: pages are requested
 
 	// What is served.
 	Pages  int       `json:"pages"`
@@ -345,6 +317,7 @@ func (s *site) status() siteStatus {
 		st.NotAnnounced = whyUnannounced
 	}
 	s.addVisits(&st)
+	st.Problem = st.problem(s.isAbsent())
 	return st
 }
 

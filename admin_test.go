@@ -348,45 +348,6 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestTroubles is what has a command fail, of what the server says of sites.
-func TestTroubles(t *testing.T) {
-	site := func(name, namedBy string, result outcome.Result, pages int) siteStatus {
-		return siteStatus{Site: name, NamedBy: namedBy, Pages: pages, LastRefresh: &report.Report{Result: result}}
-	}
-	const ours, visitors = "configuration", "visitors"
-	starting := siteStatus{Site: "http://starting", NamedBy: ours}
-	for _, test := range []struct {
-		name       string
-		sites      []siteStatus
-		status     string // what "status" says, and
-		refreshing string // what "refresh" does
-	}{
-		{"none", nil, "", ""},
-		{"good", []siteStatus{site("http://a", ours, outcome.Published, 1), starting}, "", ""},
-		{"held back", []siteStatus{site("http://a", ours, outcome.HeldBack, 1)}, "", "a refresh failed or is held back; pages that were listed stay listed"},
-		{"failed", []siteStatus{site("http://a", ours, outcome.Published, 1), site("http://b", visitors, outcome.Failed, 1)},
-			"the last refresh failed, or no page is listed: http://b", "a refresh failed or is held back; pages that were listed stay listed"},
-		{"empty", []siteStatus{site("http://a", ours, outcome.Empty, 0), site("http://b", ours, outcome.Published, 1)},
-			"the last refresh failed, or no page is listed: http://a", "no page is listed: http://a"},
-		{"many", slices.Repeat([]siteStatus{site("http://a", ours, outcome.Failed, 0)}, 12),
-			"the last refresh failed, or no page is listed: " + strings.Repeat("http://a, ", 10) + "and 2 more", "a refresh failed or is held back; pages that were listed stay listed"},
-		{"named by strangers", []siteStatus{site("http://a", visitors, outcome.Empty, 0), site("http://b", visitors, outcome.Published, 1)}, "", ""},
-		{"named by visitors, and no other", []siteStatus{site("http://a", ours, outcome.Published, 1), site("http://b", visitors, outcome.Empty, 0)},
-			"the last refresh failed, or no page is listed: http://b", "no page is listed: http://b"},
-	} {
-		all := summarize(slices.Clone(test.sites))
-		for method, want := range map[string]string{http.MethodGet: test.status, http.MethodPost: test.refreshing} {
-			got := ""
-			if err := all.trouble(method); err != nil {
-				got = err.Error()
-			}
-			if got != want {
-				t.Errorf("%s, %s: got %q, want %q", test.name, method, got, want)
-			}
-		}
-	}
-}
-
 // TestStatusesDocs: the documentation has the table of index statuses as the code has it.
 func TestStatusesDocs(t *testing.T) {
 	text, err := os.ReadFile("docs/listing.md")

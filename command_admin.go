@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -19,16 +18,16 @@ import (
 // adminCommands are those that ask a running server.
 func adminCommands() []*cobra.Command {
 	return []*cobra.Command{
-		adminCommand(http.MethodGet, "/sitemap/sites", ", or if the last refresh of a site failed or\nlists no page", &cobra.Command{
+		adminCommand(http.MethodGet, "/sitemap/sites", ", or if a site has a problem", &cobra.Command{
 			Use:   "status [--site URL|PATTERN]",
 			Short: "Shows the sitemaps of the running server",
 			Long: `
 Shows for each site what its sitemap lists and since when, what its sources name,
 what is left out and why, the last refresh, and who requested its documents. Sites
-that need attention come first. Of more than 20 sites, only these are shown, unless
+with a problem come first. Of more than 20 sites, only these are shown, unless
 --site names some.`,
 		}),
-		adminCommand(http.MethodPost, "/sitemap/refresh", ", or if a refresh failed, lists no page or is\nheld back", &cobra.Command{
+		adminCommand(http.MethodPost, "/sitemap/refresh", ", or if a site has a problem", &cobra.Command{
 			Use:   "refresh [--site URL|PATTERN] [--fetch [URL...]]",
 			Short: "Refreshes the sitemaps of the running server now",
 			Long: `
@@ -87,7 +86,7 @@ reached or returns an error` + failsIf + "."
 		}
 		all, err := requestAdmin(cmd, ask.show(cmd, *asJSON), at, method, path+"?"+query)
 		if err == nil {
-			err = all.trouble(method)
+			err = all.trouble()
 		}
 		if err != nil {
 			return exit(cmd, exitErrors, fmt.Errorf("%s: %w", at, err))
@@ -141,7 +140,7 @@ func (q *adminQuestion) show(cmd *cobra.Command, asJSON bool) shown {
 	case asJSON:
 		return showJSON
 	case q.site == "":
-		return showTrouble
+		return showProblems
 	}
 	return showAll
 }
@@ -150,9 +149,9 @@ func (q *adminQuestion) show(cmd *cobra.Command, asJSON bool) shown {
 type shown uint8
 
 const (
-	showAll     shown = iota
-	showTrouble       // of many sites, those that need attention
-	showJSON          // as it is
+	showAll      shown = iota
+	showProblems       // of many sites, those that have one
+	showJSON           // as it is
 	showNothing
 )
 
@@ -197,10 +196,10 @@ func printSites(w io.Writer, show shown, all sitesStatus, body []byte) error {
 	if len(raw.Sites) > 1 {
 		_, _ = fmt.Fprintln(w, all.Summary)
 	}
-	hidden := ""
-	if show == showTrouble && len(raw.Sites) > maxShown {
-		n := min(all.inTrouble(), maxShown)
-		hidden = all.after(n)
+	hidden := 0
+	if show == showProblems && len(raw.Sites) > maxShown {
+		n := min(all.Summary.Problems, maxShown)
+		hidden = len(raw.Sites) - n
 		raw.Sites = raw.Sites[:n]
 	}
 	if len(raw.Sites) > 0 {
@@ -212,28 +211,10 @@ func printSites(w io.Writer, show shown, all sitesStatus, body []byte) error {
 			return err
 		}
 	}
-	if hidden != "" {
-		_, _ = fmt.Fprintf(w, "not shown: %s; --site shows one site by its URL, or those that match a pattern, and --json shows all\n", hidden)
+	if hidden > 0 {
+		_, _ = fmt.Fprintf(w, "not shown: %d sites; --site shows one by its URL, or those that match a pattern, and --json shows all\n", hidden)
 	}
 	return nil
-}
-
-// inTrouble counts the sites that need attention, which are the first ones.
-func (all sitesStatus) inTrouble() int {
-	n := slices.IndexFunc(all.Sites, func(st siteStatus) bool { return !st.Attention.isNeeded() })
-	if n < 0 {
-		return len(all.Sites)
-	}
-	return n
-}
-
-// after counts the sites from the n-th on, in words, by what they need; "": there are none.
-func (all sitesStatus) after(n int) string {
-	rest := sitesSummary{Attention: make(map[attention]int)}
-	for _, st := range all.Sites[n:] {
-		rest.Attention[st.Attention]++
-	}
-	return rest.levels()
 }
 
 // adminError is the error of a request to the admin API, in the API's own words where it responded.

@@ -102,12 +102,12 @@ func TestAdminCommands(t *testing.T) {
 		stdout, stderr string // parts; "": none
 		want           int
 	}{
-		{args: "status", response: fine, asked: "GET /sitemap/sites?", stdout: "pages      3"},
+		{args: "status", response: fine, asked: "GET /sitemap/sites?", stdout: "https://unchanged-000.example\n"},
 		{args: "status --json", response: fine, asked: "GET /sitemap/sites?", stdout: fine},
-		{args: "status", response: many, asked: "GET /sitemap/sites?", stdout: "not shown: fine: 21"},
+		{args: "status", response: many, asked: "GET /sitemap/sites?", stdout: "not shown: 21 sites"},
 		{args: "status --site *.example", response: many, asked: "GET /sitemap/sites?site=%2A.example", stdout: "sites\n"},
-		{args: "status", response: failed, asked: "GET /sitemap/sites?", stdout: "sites\n", stderr: "the last refresh failed, or no page is listed: ", want: exitErrors},
-		{args: "refresh", response: failed, asked: "POST /sitemap/refresh?", stdout: "sites\n", stderr: "a refresh failed or is held back", want: exitErrors},
+		{args: "status", response: failed, asked: "GET /sitemap/sites?", stdout: "sites\n", stderr: "https://failed-000.example: the last refresh failed: ", want: exitErrors},
+		{args: "refresh", response: failed, asked: "POST /sitemap/refresh?", stdout: "sites\n", stderr: "https://failed-000.example: the last refresh failed: ", want: exitErrors},
 		{args: "refresh --fetch", response: fine, asked: "POST /sitemap/refresh?fetch=all", stdout: "sites\n"},
 		{args: "explain http://a.example/b", response: `{"url":"/b"}`, asked: "GET /sitemap/explain?url=http%3A%2F%2Fa.example%2Fb", stdout: "url  /b\n"},
 		{args: "explain", stderr: "exactly one argument is required", want: exitFailed},

@@ -335,7 +335,7 @@ func TestAdminSiteNeverSeen(t *testing.T) {
 	if last := s.refresh().LastRefresh; last == nil || last.Result != "failed" || !strings.Contains(last.Reason, "/sitemap.xml") {
 		t.Errorf("got %+v", last)
 	}
-	s.command("refresh").want(t, 1, []string{"failed", "/sitemap.xml"}, []string{"a refresh failed"})
+	s.command("refresh").want(t, 1, []string{"failed", "/sitemap.xml"}, []string{": the last refresh failed: "})
 }
 
 // TestAdminWhileReloading asks all the time while configurations come and go.

@@ -90,12 +90,12 @@ func TestCommandRefresh(t *testing.T) {
 	refuse(errors.New("the list is \x1b[31mgone"))
 	for range 2 {
 		shown := s.command("refresh", "--site", harness.Local)
-		shown.want(t, 1, []string{"could not be read"}, []string{"a refresh failed or is held back"}, `result +held_back`, `pages +1\n`, `list is \\u001b\[31mgone`)
+		shown.want(t, 1, []string{"could not be read"}, []string{": missing pages stay listed: source 1 ("}, `result +held_back`, `pages +1\n`, `list is \\u001b\[31mgone`)
 	}
 	refuse(nil)
 	s.command("refresh", "--json").want(t, 0, []string{`"sites":[{"`}, nil)
 	refuse(errors.New("gone"))
-	s.command("refresh", "--json", "--site", harness.Local).want(t, 1, []string{`"result":"held_back"`}, []string{"held back"})
+	s.command("refresh", "--json", "--site", harness.Local).want(t, 1, []string{`"result":"held_back"`}, []string{"missing pages stay listed"})
 }
 
 func TestCommandExplain(t *testing.T) {
