@@ -169,8 +169,6 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Settings:         s.digest(robots.rules.String(), r.probed.byLinks),
 		Routes:           digestOf(s.fetcher.routes, set.extract),
 		Batch:            r.batch.Unix(),
-
-		CountLinkers: set.beside.LLMs,
 	}
 	if confirmed := r.served.history.Confirmed; !confirmed.IsZero() {
 		p.Confirmed = confirmed.Unix()
@@ -355,7 +353,7 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 		Descriptions:     set.extract.Descriptions,
 		Markdown:         set.extract.Markdown,
 		Articles:         set.extract.Articles,
-		Linkers:          set.beside.LLMs,
+		Depths:           set.beside.LLMs,
 		Now:              now,
 		Interval:         max(set.interval, shareOfTime*s.published().cost),
 		Once:             s.app.building != nil,

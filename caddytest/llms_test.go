@@ -90,8 +90,8 @@ func TestLLMs(t *testing.T) {
 			for i := range 8 {
 				want += s.Expand(fmt.Sprintf("- [Post %d](http://localhost:{port}/blog/%[1]d.html)\n", i))
 			}
-			want += s.Expand("\n## Docs\n\n- [Docs](http://localhost:{port}/docs/index.md)\n- [Popular](http://localhost:{port}/docs/popular.html): First\n" +
-				"- [Gone](http://localhost:{port}/docs/gone.html)\n")
+			want += s.Expand("\n## Docs\n\n- [Docs](http://localhost:{port}/docs/index.md)\n- [Gone](http://localhost:{port}/docs/gone.html)\n" +
+				"- [Popular](http://localhost:{port}/docs/popular.html): First\n")
 			if r.Text != want {
 				t.Errorf("got\n%s\nwant\n%s", r.Text, want)
 			}

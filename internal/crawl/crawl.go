@@ -61,7 +61,6 @@ type Policy struct {
 	MaxPaths int           // the most pages that no source names, and as many more beyond Depth; 0: 100,000
 
 	IgnoreCanonicals bool // canonicals count neither as links nor for the index status
-	CountLinkers     bool // records have how many pages link to theirs
 	Extract          htmlmeta.Options
 
 	// Front is the response to a request for the front page that was made just now: no other one is made. nil: none
@@ -250,7 +249,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	}
 	// Two crawls within a second are two batches: what the first one found may be dated while the second goes on.
 	c.batch = max(p.Batch, c.batch+1)
-	r := &Run{
+	return &Run{
 		c:     c,
 		p:     p,
 		cands: cands,
@@ -258,10 +257,6 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 		front: newFrontPage(&p),
 		links: links{cleaner: origin.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
 	}
-	if p.CountLinkers {
-		r.links.linkers = make(map[uint64]tally)
-	}
-	return r
 }
 
 // Update goes on with the crawl from a generation: at first the last one, later the one that the Update

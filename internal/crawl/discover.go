@@ -81,7 +81,6 @@ func (r *Run) linkPart(records []store.Record, since int) {
 		isCertain := n.spelled == "" || isFile(records, n.path)
 		if isCertain && r.relink(records, n) {
 			delete(r.links.seen, n.key())
-			delete(r.links.linkers, n.key())
 			continue
 		}
 		rest = append(rest, n)
@@ -98,7 +97,6 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 	rec := &records[i]
 	r.linked(rec)
 	r.release(rec)
-	rec.Linkers = rec.Linkers.Merge(r.links.linkersOf(&n))
 	isPage = rec.Status == http.StatusOK
 	if n.isAlias {
 		return isPage // what else the link says is of another path

@@ -393,9 +393,6 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 		finderKnown: before.Fetched != 0,
 		depth:       min(rec.Depth, math.MaxUint8-1) + 1,
 	}
-	if r.p.CountLinkers {
-		from.finderHash = xxhash.Sum64String(rec.Path)
-	}
 	if rec.Status/100 == 3 {
 		w.followRedirect(before, rec, from)
 		return

@@ -243,7 +243,7 @@ func TestForget(t *testing.T) {
 	var want []string
 	for _, kept := range []string{
 		"Path Flags ModTime Version ChangeFreq Priority ListDate Listed Absent", // what sources say
-		"Depth Linked Finder Credited Followed Hub Links Linkers Withheld",
+		"Depth Linked Finder Credited Followed Hub Links Withheld",
 		"Fetched Due Wait Failing Cause Muted False FalseBy",
 		"Text Blocks Declared First Changed Before Was WasDay Streak Difference Settled Steadiness FoundBy Selected", // for dates
 	} {

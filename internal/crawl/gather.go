@@ -241,9 +241,6 @@ func (r *Run) reopen(rec *store.Record) {
 	if r.resettle {
 		r.release(rec)
 	}
-	if !r.p.CountLinkers {
-		rec.Linkers = 0
-	}
 }
 
 // visit updates the record of a page that visitors have requested.

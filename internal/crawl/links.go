@@ -30,8 +30,6 @@ type link struct {
 	spelled string
 
 	finder      string // the page that has the link
-	finderHash  uint64 // if linkers are counted
-	of          uint64 // of a link to an alias: the key of the link to the path itself
 	finderKnown bool   // that page was fetched before, so its link is new if the target is
 }
 
@@ -55,7 +53,6 @@ type links struct {
 
 	mu        sync.Mutex
 	seen      map[uint64]uint8 // the least depth at which a target was found; not of all, if they are too many
-	linkers   map[uint64]tally // of the targets; nil: they are not counted
 	found     []link           // since the last round
 	unmatched []string         // paths found before that and not known to be pages
 	seeds     int
@@ -68,9 +65,7 @@ func (l *links) add(n link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	least, known := l.seen[key]
-	hasMore := l.count(key, &n)
-	tellsNothing := known && least <= n.depth && !hasMore
-	if tellsNothing {
+	if known && least <= n.depth {
 		return
 	}
 	isSeed := n.flags&store.Seed != 0
@@ -85,7 +80,6 @@ func (l *links) add(n link) {
 		// There may be no end of targets: what is forgotten is merged again. Otherwise no page found from now on would
 		// come.
 		clear(l.seen)
-		clear(l.linkers)
 		known = false
 	}
 	if isSeed {
@@ -100,54 +94,6 @@ func (l *links) add(n link) {
 	l.found = append(l.found, n)
 }
 
-// tally is which pages were seen that link to a target.
-type tally struct {
-	pages     store.Linkers
-	merged    uint8 // magnitude of those that the record has
-	isWaiting bool  // the target was found, and the record is to have the others, too
-}
-
-// count counts the page that has a link, and reports whether there are so many more such pages that the target is to be
-// found again, for its record to have them: when they have doubled, roughly. So that happens only a few times for each
-// target.
-func (l *links) count(key uint64, n *link) (hasMore bool) {
-	if l.linkers == nil || n.flags != 0 { // images and canonicals are no links that people follow
-		return false
-	}
-	last, known := l.linkers[key]
-	if !known && len(l.linkers) >= l.max {
-		return false
-	}
-	next := last
-	next.pages = last.pages.With(n.finderHash)
-	if known && next.pages == last.pages {
-		return false // nearly always
-	}
-	// Found again at each doubling, also while it still waited for the one before, a target took 8 % of a crawl of
-	// files in memory with 30 links a page. Now it is 2 %.
-	next.isWaiting = last.isWaiting || next.pages.Magnitude() > last.merged
-	l.linkers[key] = next
-	return next.isWaiting && !last.isWaiting
-}
-
-// linkersOf returns the pages that were seen to link to the target of a link, for its record to have them.
-func (l *links) linkersOf(n *link) store.Linkers {
-	if l.linkers == nil {
-		return 0
-	}
-	key := n.of
-	if !n.isAlias {
-		key = n.key()
-	}
-	t, known := l.linkers[key]
-	if known && t.isWaiting {
-		t.isWaiting = false
-		t.merged = t.pages.Magnitude()
-		l.linkers[key] = t
-	}
-	return t.pages
-}
-
 // endings are what is often left out of a page's URL, or added to it.
 var endings = page.UsualEndings()
 
@@ -158,10 +104,9 @@ func (l *links) take() []link {
 	l.found = nil
 	n := min(len(l.unmatched), maxAliases)
 	for _, path := range l.unmatched[:n] {
-		target := link{path: path}
-		found = appendAliases(found, path, target.key())
+		found = appendAliases(found, path)
 		if bare := page.Bare(path); bare != path {
-			found = appendAliases(found, bare, target.key())
+			found = appendAliases(found, bare)
 		}
 	}
 	l.unmatched = l.unmatched[n:]
@@ -169,14 +114,14 @@ func (l *links) take() []link {
 	return found
 }
 
-// appendAliases appends links to the aliases of a path; key is that of a link to the path which was found.
-func appendAliases(found []link, path string, key uint64) []link {
+// appendAliases appends links to the aliases of a path.
+func appendAliases(found []link, path string) []link {
 	at := strings.IndexByte(path+"?", '?')
 	i := slices.IndexFunc(endings, func(ending string) bool { return strings.HasSuffix(path[:at], ending) })
 	name := strings.TrimSuffix(path[:at], endings[i])
 	for _, ending := range endings {
 		if alias := name + ending + path[at:]; strings.HasPrefix(alias, "/") {
-			found = append(found, link{path: alias, isAlias: true, of: key})
+			found = append(found, link{path: alias, isAlias: true})
 		}
 	}
 	return found

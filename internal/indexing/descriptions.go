@@ -7,8 +7,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// The feed shows the descriptions of the 500 pages that changed last, and llms.txt those of the 500 that are linked
-// most. Which pages those are changes all the time, and a description is read only when its page is fetched. So more of
+// The feed shows the descriptions of the 500 pages that changed last, and llms.txt those of the 500 that are
+// nearest to the front page. Which pages those are changes all the time, and a description is read only when its page is fetched. So more of
 // them are kept: of a small site all, and of a large one so many that a page takes 24 bytes of storage for them on
 // average, as prose of this length is compressed to half its size.
 const (
@@ -17,7 +17,7 @@ const (
 )
 
 // trimDescriptions drops descriptions that the records of a chunk have beyond their part of a site with so many
-// records. Those of the pages that changed last and that are linked most are kept. It reports whether any was dropped.
+// records. Those of the pages that changed last and that are nearest to the front page are kept. It reports whether any was dropped.
 //
 // A description that is dropped returns with the next full fetch of its page.
 func trimDescriptions(records []store.Record, site int) bool {
@@ -38,12 +38,12 @@ func trimDescriptions(records []store.Record, site int) bool {
 		return false
 	}
 	// Both documents take turns, so that neither has all of its pages described and the other one none.
-	linked := slices.Clone(latest)
+	nearest := slices.Clone(latest)
 	slices.SortStableFunc(latest, compareLatest)
-	slices.SortStableFunc(linked, compareLinked)
+	slices.SortStableFunc(nearest, compareDepth)
 	kept := make(map[*store.Record]bool)
 	for i := range latest {
-		for _, rec := range []*store.Record{latest[i], linked[i]} {
+		for _, rec := range []*store.Record{latest[i], nearest[i]} {
 			if !kept[rec] && len(rec.Description) <= budget {
 				kept[rec] = true
 				budget -= len(rec.Description)
@@ -71,13 +71,9 @@ func latestChange(rec *store.Record) int64 {
 	return rec.Selected.LastMod
 }
 
-// compareLinked orders records as llms.txt does, those of listed pages first.
-func compareLinked(a, b *store.Record) int {
-	return cmp.Or(
-		compareListed(a, b),
-		cmp.Compare(b.Linkers.Magnitude(), a.Linkers.Magnitude()),
-		cmp.Compare(a.Depth, b.Depth),
-	)
+// compareDepth orders records as llms.txt does, those of listed pages first.
+func compareDepth(a, b *store.Record) int {
+	return cmp.Or(compareListed(a, b), cmp.Compare(a.Depth, b.Depth))
 }
 
 func compareListed(a, b *store.Record) int {

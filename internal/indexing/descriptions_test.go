@@ -26,7 +26,7 @@ func TestTrimDescriptions(t *testing.T) {
 	// A thousand pages have 40,000 bytes, and 750 of those of the site.
 	const kept = (chunk*descriptionsOfPage + chunk*descriptionsOfSite/site) / length
 	newest := func(r *store.Record) { r.Selected.LastMod = noon.Unix() }
-	linked := func(r *store.Record) { r.Linkers = r.Linkers.With(hash(r.Path)) }
+	far := func(r *store.Record) { r.Depth = 1 }
 	changed := func(r *store.Record) { r.Changed = noon.Unix() }
 	unlisted := func(r *store.Record) { r.Selected.Listed = false }
 	for name, test := range map[string]struct {
@@ -42,7 +42,7 @@ func TestTrimDescriptions(t *testing.T) {
 		"short ones":                {newest, 0, site, 40, chunk, 0},
 		"those that changed last":   {newest, 100, site, length, kept, 100},
 		"those that are yet dated":  {changed, 100, site, length, kept, 100},
-		"those that are linked":     {linked, 100, site, length, kept, 100},
+		"those that are farther":    {far, 900, site, length, kept, kept - 100},
 		"those that are not listed": {unlisted, 900, site, length, kept, kept - 100},
 		"long ones":                 {newest, 0, site, 100_000, 0, 0},
 	} {

@@ -355,7 +355,7 @@ func TestDeclared(t *testing.T) {
 	// Of those that return 200, are of another site, return 404, are left out, and were not requested.
 	for i, markdown := range []string{"/x.md", "https://o.example/b.md", "/y.md", "/z.md", "/w.md", ""} {
 		rec := &records[i]
-		rec.Linkers, rec.Depth = store.Linkers(0x11), 2
+		rec.Depth = 2
 		rec.Title, rec.Description, rec.Markdown = "t", "d", markdown
 		rec.Article = &store.Article{Published: 86400, PublishedDay: true, Headline: "h", Lang: "de"}
 	}
@@ -369,7 +369,7 @@ func TestDeclared(t *testing.T) {
 		{"descriptions", func(o *Options) { o.Descriptions = true }, slices.Repeat([]page.Extensions{{Description: "d"}}, 6)},
 		{"Markdown", func(o *Options) { o.Markdown = true }, append([]page.Extensions{{Markdown: origin + "/x.md"}}, make([]page.Extensions, 5)...)},
 		{"articles", func(o *Options) { o.Articles = true }, slices.Repeat([]page.Extensions{article}, 6)},
-		{"linkers", func(o *Options) { o.Linkers = true }, slices.Repeat([]page.Extensions{{Linkers: 2, Depth: 2}}, 6)},
+		{"depths", func(o *Options) { o.Depths = true }, slices.Repeat([]page.Extensions{{Depth: 2}}, 6)},
 	} {
 		r := rules()
 		r.Filter = func(p *page.Page) string { return strings.Repeat("excluded", strings.Count(p.Path, "/z.md")) }

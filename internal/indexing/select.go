@@ -33,7 +33,7 @@ type Options struct {
 
 	// What the extensions of listed pages have: as the options of these names of [htmlmeta.Options].
 	Alternates, Images, Videos, Titles, Descriptions, Markdown, Articles bool
-	Linkers                                                              bool // and how they are linked
+	Depths                                                               bool // and how many links away they are
 
 	Hints    func(p *page.Page)        // sets the operator's changefreq and priority; nil: none
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
@@ -296,8 +296,7 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	if s.rules.Markdown && s.isShown(rec.Markdown) {
 		e.Markdown = s.rules.Base + rec.Markdown
 	}
-	if s.rules.Linkers {
-		e.Linkers = rec.Linkers.Magnitude()
+	if s.rules.Depths {
 		e.Depth = rec.Depth
 	}
 	if a := rec.Article; s.rules.Articles && a != nil {

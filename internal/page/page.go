@@ -115,9 +115,8 @@ type Extensions struct {
 	// the site and has returned 200; "": none, or not collected.
 	Description, Markdown string `cbor:"-"`
 
-	// Linkers says how many pages link to the page, by magnitude: 0 for none, 1 for one, 2 for two or three, 3 for four to
-	// seven and so on. Depth is the fewest links from a page that a source names. 0: none, or not collected.
-	Linkers, Depth uint8 `cbor:"-"`
+	// Depth is the fewest links from a page that a source names. 0: none, or not collected.
+	Depth uint8 `cbor:"-"`
 
 	// Published is when the page says that it was published, in Unix seconds (UTC), up to a day after it was read.
 	// PublishedDay says that only the day is known, of which Published is the midnight in UTC. 0: it is no article, or that was
@@ -164,9 +163,8 @@ func (e *Extensions) IsZero() bool {
 		return true
 	}
 	isArticle := e.Published != 0 || e.Headline != "" || e.Lang != ""
-	isLinked := e.Linkers != 0 || e.Depth != 0
 	isDescribed := e.Title != "" || e.Description != "" || e.Markdown != ""
-	return e.Empty() && !isDescribed && !isArticle && !isLinked
+	return e.Empty() && !isDescribed && !isArticle && e.Depth == 0
 }
 
 // Alternate is a version of a page for readers of a language or region.

@@ -89,7 +89,7 @@ func TestExtensionsIsZero(t *testing.T) {
 	}
 	for _, e := range []Extensions{
 		{Title: "a"}, {Alternates: make([]Alternate, 1)}, {Images: []string{""}}, {Description: "a"}, {Markdown: "a"},
-		{Published: 1}, {Headline: "a"}, {Lang: "a"}, {Linkers: 1}, {Depth: 1},
+		{Published: 1}, {Headline: "a"}, {Lang: "a"}, {Depth: 1},
 	} {
 		if e.IsZero() {
 			t.Errorf("%+v: it says nothing", e)

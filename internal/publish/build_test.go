@@ -481,7 +481,7 @@ func withNews(pages []page.Page) []page.Page {
 
 // TestHeldPages: of a title and the rest that only documents beside the XML have, a shard that is not complete holds nothing.
 func TestHeldPages(t *testing.T) {
-	beside := &page.Extensions{Title: "title", Description: "text", Linkers: 3, Headline: "headline"}
+	beside := &page.Extensions{Title: "title", Description: "text", Depth: 3, Headline: "headline"}
 	both := &page.Extensions{Title: "title", Images: []string{"https://example.com/a.png"}}
 	for _, test := range []struct {
 		extended bool

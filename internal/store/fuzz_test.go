@@ -54,7 +54,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	line, _, _ := bytes.Cut(encoded, []byte{'\n'})
 	f.Add(line)
-	f.Add([]byte(`{"version":2,"chunks":[{"first":""},{"first":"/a","count":1,"object":{"name":"store/00"}}],"documents":[{"name":"b"}]}`))
+	f.Add([]byte(`{"version":3,"chunks":[{"first":""},{"first":"/a","count":1,"object":{"name":"store/00"}}],"documents":[{"name":"b"}]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		m, err := decodeManifest(seal(line))
 		if err != nil {

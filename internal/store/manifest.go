@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-const version = 2
+const version = 3
 
 // manifest describes a generation. It is stored as a line of JSON and, on the next line, its hash.
 type manifest struct {

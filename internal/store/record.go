@@ -146,10 +146,6 @@ type Record struct {
 
 	// Listed are the alternates, images and videos that lists give the page, until it was fetched without being named; nil: none.
 	Listed *page.Extensions `cbor:"52,keyasint,omitempty"`
-
-	// Linkers are the pages that link to this one. They are counted only if a document shows the most linked pages
-	// first.
-	Linkers Linkers `cbor:"-"` // see hashesSize
 }
 
 // Steadiness says how far Text and Declared are believed: what differs each time that a page is fetched is noise.
@@ -334,17 +330,16 @@ var (
 	)
 )
 
-// hashesSize is how many bytes a record has behind the records of its chunk: Version, Text, Blocks and Linkers, which have
+// hashesSize is how many bytes a record has behind the records of its chunk: Version, Text and Blocks, which have
 // nothing in common with those of the record before. Amid the other fields, which mostly repeat, they would leave only short
 // runs to compress: behind all records, they save 10 of 49 bytes a page of a million small files.
-const hashesSize = 4 + 8 + 8 + 8
+const hashesSize = 4 + 8 + 8
 
 // appendHashes appends the hashes of a record.
 func appendHashes(data []byte, r *Record) []byte {
 	data = binary.BigEndian.AppendUint32(data, r.Version)
 	data = binary.BigEndian.AppendUint64(data, r.Text)
-	data = binary.BigEndian.AppendUint64(data, r.Blocks)
-	return binary.BigEndian.AppendUint64(data, uint64(r.Linkers))
+	return binary.BigEndian.AppendUint64(data, r.Blocks)
 }
 
 // setHashes undoes appendHashes.
@@ -352,7 +347,6 @@ func (r *Record) setHashes(data []byte) {
 	r.Version = binary.BigEndian.Uint32(data)
 	r.Text = binary.BigEndian.Uint64(data[4:])
 	r.Blocks = binary.BigEndian.Uint64(data[12:])
-	r.Linkers = Linkers(binary.BigEndian.Uint64(data[20:]))
 }
 
 // encodeChunk returns a chunk: zstd-compressed CBOR, an array of n records, which are encoded already, and a string of bytes

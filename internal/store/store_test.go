@@ -117,7 +117,7 @@ func full(path string) Record {
 		Blocks: 1<<64 - 2, Difference: 19, Description: "d", Markdown: "/m",
 		Listed:  &page.Extensions{Alternates: []page.Alternate{{Lang: "l", URL: "u"}}, Images: []string{"i"}, Videos: []string{"v"}},
 		Article: &Article{Published: 20, PublishedDay: true, Headline: "h", Lang: "l"},
-		Linkers: 21, Was: 22, WasDay: true,
+		Was:     22, WasDay: true,
 	}
 }
 
@@ -346,8 +346,8 @@ func TestDamage(t *testing.T) {
 		{"truncated manifest", true, func(b []byte) []byte { return b[:len(b)/2] }},
 		{"empty manifest", true, func([]byte) []byte { return []byte{} }},
 		{"flipped manifest", true, flip},
-		{"later manifest", true, reseal(`"version":2`, `"version":3`)},
-		{"foreign manifest", true, func([]byte) []byte { return []byte(`{"version":2}`) }},
+		{"later manifest", true, reseal(`"version":3`, `"version":4`)},
+		{"foreign manifest", true, func([]byte) []byte { return []byte(`{"version":3}`) }},
 		{"manifest that leads out", true, reseal(`"store/`, `"../`)},
 		{"manifest out of order", true, reseal(`"first":"/`, `"first":"","x":"/`)},
 	} {

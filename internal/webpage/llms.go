@@ -23,22 +23,22 @@ const (
 	maxChapters  = 50      // headings
 )
 
-// linked collects the pages to which most others link: of the whole site, and below each heading.
-type linked struct {
+// nearest collects the pages that the fewest links lead to from the front page: of the whole site, and below each heading.
+type nearest struct {
 	all      ranking
 	chapters map[string]*ranking // by the text of their heading: parsers of the format take only the last one of two headings that are alike
 	at       heading             // of the last page
 	in       string              // path of the folder whose pages have that heading; "": it is to be found out for each
 }
 
-type linkedPage struct {
-	path           string
-	isOwn          bool // it is the page of the folder for which the heading stands
-	linkers, depth uint8
-	url            string // its own
-	markdown       string // of its version in Markdown; "": it has none
-	title          string // never empty
-	description    string // or ""
+type nearPage struct {
+	path        string
+	isOwn       bool // it is the page of the folder for which the heading stands
+	depth       uint8
+	url         string // its own
+	markdown    string // of its version in Markdown; "": it has none
+	title       string // never empty
+	description string // or ""
 }
 
 // heading is what a page stands below. Headings come in the order of their folders.
@@ -78,7 +78,7 @@ func isWords(name string) bool {
 
 // follow returns the heading of a page, which comes after all others in the order of paths: that of its section, or
 // else most often that of the last page.
-func (l *linked) follow(o Options, path, section string) heading {
+func (l *nearest) follow(o Options, path, section string) heading {
 	at := l.followFolder(o, path)
 	if section != "" {
 		return headingNamed(section)
@@ -87,7 +87,7 @@ func (l *linked) follow(o Options, path, section string) heading {
 }
 
 // followFolder returns the heading that a page would have if it were in no section.
-func (l *linked) followFolder(o Options, path string) heading {
+func (l *nearest) followFolder(o Options, path string) heading {
 	if l.in != "" && strings.HasPrefix(path, l.in) {
 		return l.at
 	}
@@ -100,18 +100,17 @@ func (l *linked) followFolder(o Options, path string) heading {
 }
 
 // add takes a page of a section, or of none, into account. It comes after all others in the order of paths.
-func (l *linked) add(o Options, p page.Page, of string) {
+func (l *nearest) add(o Options, p page.Page, of string) {
 	at := l.follow(o, p.Path, of)
 	chapter := l.chapters[at.text]
 	if chapter == nil {
 		chapter = l.open(at)
 	}
 	e := cmp.Or(p.Extensions, new(page.Extensions))
-	next := linkedPage{
-		path:    p.Path,
-		isOwn:   p.Path == o.root() || p.Path == l.in,
-		linkers: e.Linkers,
-		depth:   e.Depth,
+	next := nearPage{
+		path:  p.Path,
+		isOwn: p.Path == o.root() || p.Path == l.in,
+		depth: e.Depth,
 	}
 	// Of a large site, most pages end here: titles and descriptions are copied and cleaned for few.
 	isAmongAll := l.all.takes(&next)
@@ -133,11 +132,11 @@ func (l *linked) add(o Options, p page.Page, of string) {
 	}
 }
 
-// open begins a chapter. Of too many, those stay whose best pages are linked most.
-func (l *linked) open(at heading) *ranking {
+// open begins a chapter. Of too many, those stay whose first pages are nearest.
+func (l *nearest) open(at heading) *ranking {
 	if l.chapters == nil {
 		l.chapters = make(map[string]*ranking)
-		l.all = ranking{most: maxLinks, compare: compareLinked}
+		l.all = ranking{most: maxLinks, compare: compareDepth}
 	}
 	if len(l.chapters) == 2*maxChapters {
 		l.trim()
@@ -148,16 +147,16 @@ func (l *linked) open(at heading) *ranking {
 }
 
 // trim drops the chapters that the document has no room for. It returns the others, in order.
-func (l *linked) trim() []*ranking {
+func (l *nearest) trim() []*ranking {
 	chapters := slices.Collect(maps.Values(l.chapters))
 	for _, chapter := range chapters {
 		chapter.trim()
 	}
-	// The site's own folder always stays, and then those whose best pages are linked most.
+	// The site's own folder always stays, and then those whose first pages are nearest.
 	slices.SortFunc(chapters, func(a, b *ranking) int {
 		return cmp.Or(
 			compareBool(b.folder == "", a.folder == ""),
-			compareLinked(a.pages[0], b.pages[0]),
+			compareDepth(a.pages[0], b.pages[0]),
 		)
 	})
 	for _, chapter := range chapters[min(len(chapters), maxChapters):] {
@@ -170,28 +169,28 @@ func (l *linked) trim() []*ranking {
 	return chapters
 }
 
-// ranking collects the most linked of many pages.
+// ranking collects the nearest of many pages.
 type ranking struct {
 	heading // of a chapter
 	most    int
-	compare func(a, b linkedPage) int
-	pages   []linkedPage
+	compare func(a, b nearPage) int
+	pages   []nearPage
 	isFull  bool // pages has the most of them, in order, and perhaps further ones
 }
 
-// takes reports whether a page is among the most linked ones so far.
-func (r *ranking) takes(p *linkedPage) bool {
+// takes reports whether a page is among the nearest ones so far.
+func (r *ranking) takes(p *nearPage) bool {
 	return !r.isFull || r.compare(*p, r.pages[r.most-1]) < 0
 }
 
-func (r *ranking) add(p linkedPage) {
+func (r *ranking) add(p nearPage) {
 	r.pages = append(r.pages, p)
 	if len(r.pages) == 2*r.most {
 		r.trim()
 	}
 }
 
-// trim sorts the pages, the most linked first, and drops those beyond the most that are kept.
+// trim sorts the pages, the nearest first, and drops those beyond the most that are kept.
 func (r *ranking) trim() {
 	slices.SortFunc(r.pages, r.compare)
 	if len(r.pages) >= r.most {
@@ -200,16 +199,14 @@ func (r *ranking) trim() {
 	}
 }
 
-// compareLinked orders pages, the most linked first. Of those that are linked about as much, the one fewer clicks away
-// comes first: counts change all the time, and the document is to change only where a page has become another kind of
-// page.
-func compareLinked(a, b linkedPage) int {
-	return cmp.Or(cmp.Compare(b.linkers, a.linkers), cmp.Compare(a.depth, b.depth), strings.Compare(a.path, b.path))
+// compareDepth orders pages: those fewer links away from the front page come first, then it goes by path.
+func compareDepth(a, b nearPage) int {
+	return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(a.path, b.path))
 }
 
-// compareInChapter is compareLinked where the page of the folder itself comes first, which introduces the others.
-func compareInChapter(a, b linkedPage) int {
-	return cmp.Or(compareBool(b.isOwn, a.isOwn), compareLinked(a, b))
+// compareInChapter is compareDepth where the page of the folder itself comes first, which introduces the others.
+func compareInChapter(a, b nearPage) int {
+	return cmp.Or(compareBool(b.isOwn, a.isOwn), compareDepth(a, b))
 }
 
 // compareBool orders false before true.
@@ -227,10 +224,10 @@ func compareBool(a, b bool) int {
 const optional = "Optional"
 
 // llms makes the document for language models: which the site's pages are, in Markdown (https://llmstxt.org). Below the
-// heading of each folder are the pages to which most others link, so that a reader who skips the optional ones still
-// knows all parts of the site; the most linked of the others are optional.
+// heading of each folder are its nearest pages, so that a reader who skips the optional ones still knows all parts of the
+// site; the nearest of the others are optional.
 func (b *Builder) llms() {
-	if len(b.linked.chapters) == 0 {
+	if len(b.nearest.chapters) == 0 {
 		return
 	}
 	head := "# " + asHeading(cmp.Or(b.front, b.host())) + "\n\n"
@@ -238,19 +235,19 @@ func (b *Builder) llms() {
 		head += "> " + asBlock(b.frontDescription) + "\n\n"
 	}
 	head += LLMsMark + "\n\nAll pages are in the [sitemap](" + asDestination(b.Sitemap+".xml") + ").\n"
-	body := head + strings.Join(b.linked.lists(maxLLMs-len(head)), "")
+	body := head + strings.Join(b.nearest.lists(maxLLMs-len(head)), "")
 	b.emit(newDocument(LLMs, "text/plain", "", "", body, func() []byte { return []byte(body) }))
 }
 
 // lists returns the lists of pages below each heading, in order, which have at most this many bytes in all. All
 // chapters have their first pages before any has its second one.
-func (l *linked) lists(left int) (lists []string) {
+func (l *nearest) lists(left int) (lists []string) {
 	chapters := l.trim()
 	l.all.trim()
 	texts := make([]strings.Builder, len(chapters)+1) // the last one is that of the optional ones
 	shown := make(map[string]bool)                    // by path
 	linked := make(map[string]bool)                   // by URL: several pages may name one version in Markdown, which may be listed, too
-	show := func(at int, h heading, p *linkedPage) {
+	show := func(at int, h heading, p *nearPage) {
 		url := cmp.Or(p.markdown, p.url)
 		if linked[url] {
 			url = p.url
@@ -288,7 +285,7 @@ func (l *linked) lists(left int) (lists []string) {
 func (h heading) line() string { return "\n## " + asHeading(h.text) + "\n\n" }
 
 // line is the page as an item of a list, which links to a URL.
-func (p *linkedPage) line(url string) string {
+func (p *nearPage) line(url string) string {
 	line := "- [" + asText(p.title) + "](" + asDestination(url) + ")"
 	if p.description != "" {
 		line += ": " + asText(p.description)

@@ -35,8 +35,8 @@ func llmsOf(t testing.TB, pages iter.Seq[page.Page], o Options) string {
 }
 
 // described is a page with all that the document shows.
-func described(path string, linkers uint8, title, description string) page.Page {
-	return page.Page{Path: path, Extensions: &page.Extensions{Title: title, Description: description, Linkers: linkers}}
+func described(path string, depth uint8, title, description string) page.Page {
+	return page.Page{Path: path, Extensions: &page.Extensions{Title: title, Description: description, Depth: depth}}
 }
 
 // llmsDocument is what a reader of the format understands.
@@ -235,15 +235,15 @@ func parseLLMs(t testing.TB, body string) llmsDocument {
 }
 
 func TestLLMs(t *testing.T) {
-	markdown := described("/docs/", 3, "Documentation", "All of it")
+	markdown := described("/docs/", 2, "Documentation", "All of it")
 	markdown.Extensions.Markdown = "https://example.com/docs/index.md"
 	got := llmsOf(t, slices.Values([]page.Page{
-		described("/", 5, "Example & Co.", "What we do_not do"),
-		described("/about.html", 4, "About us", ""),
-		described("/blog/", 4, "Blog", ""),
-		described("/blog/a_b_c", 1, "On [brackets] and *stars*", "x < y"),
+		described("/", 0, "Example & Co.", "What we do_not do"),
+		described("/about.html", 1, "About us", ""),
+		described("/blog/", 1, "Blog", ""),
+		described("/blog/a_b_c", 4, "On [brackets] and *stars*", "x < y"),
 		markdown,
-		described("/docs/a(1)?b=2&lt;=3", 2, "", "First"),
+		described("/docs/a(1)?b=2&lt;=3", 3, "", "First"),
 	}), llmsOptions)
 	want := `# Example & Co.
 
@@ -278,19 +278,19 @@ All pages are in the [sitemap](https://example.com/sitemap.xml).
 // linked twice.
 func TestLLMsSharedMarkdown(t *testing.T) {
 	const shared = "https://example.com/shared.md"
-	naming := func(path string, linkers uint8, markdown string) page.Page {
-		p := described(path, linkers, path, "")
+	naming := func(path string, depth uint8, markdown string) page.Page {
+		p := described(path, depth, path, "")
 		p.Extensions.Markdown = markdown
 		return p
 	}
 	got := parseLLMs(t, llmsOf(t, slices.Values([]page.Page{
-		naming("/", 9, shared),
-		naming("/a", 8, shared),
-		naming("/b", 7, "https://example.com/b.md"),
-		naming("/b.md", 6, ""), // which is listed
+		naming("/", 1, shared),
+		naming("/a", 2, shared),
+		naming("/b", 3, "https://example.com/b.md"),
+		naming("/b.md", 4, ""), // which is listed
 		naming("/c.md", 5, ""),
-		naming("/d", 4, "https://example.com/c.md"),
-		naming("/shared.md", 3, ""),
+		naming("/d", 6, "https://example.com/c.md"),
+		naming("/shared.md", 7, ""),
 	}), llmsOptions))
 	var urls []string
 	for _, link := range got.links() {
@@ -396,15 +396,13 @@ func TestLLMsHeadings(t *testing.T) {
 	}
 }
 
-// TestLLMsOrder: headings come in the order of folders, and pages of one heading by how many link to them, then by clicks.
+// TestLLMsOrder: headings come in the order of folders, and pages of one heading by how near they are.
 func TestLLMsOrder(t *testing.T) {
-	deep := described("/b/deep", 2, "", "")
-	deep.Extensions.Depth = 3
-	near := described("/b/near", 2, "", "")
-	near.Extensions.Depth = 1
+	deep := described("/b/deep", 3, "", "")
+	near := described("/b/near", 1, "", "")
 	pages := []page.Page{
-		described("//odd", 9, "", ""), described("/about", 0, "", ""), described("/a-b/1", 1, "", ""), {Path: "/a/0"}, described("/a/1", 7, "", ""), deep, near,
-		described("/getting-started/1", 1, "", ""), described("/getting-t/1", 0, "", ""), described("/getting_started/2", 2, "", ""), described("/z", 3, "", ""),
+		described("//odd", 1, "", ""), described("/about", 9, "", ""), described("/a-b/1", 1, "", ""), described("/a/0", 3, "", ""), described("/a/1", 2, "", ""), deep, near,
+		described("/getting-started/1", 8, "", ""), described("/getting-t/1", 9, "", ""), described("/getting_started/2", 7, "", ""), described("/z", 6, "", ""),
 	}
 	d := parseLLMs(t, llmsOf(t, slices.Values(pages), llmsOptions))
 	var got []string
@@ -420,16 +418,16 @@ func TestLLMsOrder(t *testing.T) {
 	}
 }
 
-// TestLLMsMostLinked: of many pages, those are in the document to which most link, in whatever order they come. Those beyond
-// what a folder has room for are optional.
-func TestLLMsMostLinked(t *testing.T) {
+// TestLLMsNearest: of many pages, those that are nearest to the front page are in the document, in whatever order they come. Those
+// beyond what a folder has room for are optional.
+func TestLLMsNearest(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		linkers func(i int) int
-		n       int
+		name  string
+		depth func(i int) int
+		n     int
 	}{
-		{"the first ones", func(i int) int { return 3000 - i }, 3000},
-		{"the last ones", func(i int) int { return i }, 3000},
+		{"the last ones", func(i int) int { return 3000 - i }, 3000},
+		{"the first ones", func(i int) int { return i }, 3000},
 		{"scattered", func(i int) int { return i * 7919 % 3001 }, 3000},
 		{"all alike", func(int) int { return 1 }, 3000},
 		{"as many as are held", func(i int) int { return i % 3 }, 1000},
@@ -437,10 +435,10 @@ func TestLLMsMostLinked(t *testing.T) {
 	} {
 		var pages []page.Page
 		for i := range test.n {
-			pages = append(pages, described(fmt.Sprintf("/folder-%d/%05d", i*4/test.n, i), uint8(test.linkers(i)*255/3001), "", ""))
+			pages = append(pages, described(fmt.Sprintf("/folder-%d/%05d", i*4/test.n, i), uint8(test.depth(i)*255/3001), "", ""))
 		}
 		want := slices.Clone(pages)
-		slices.SortStableFunc(want, func(a, b page.Page) int { return cmp.Compare(b.Extensions.Linkers, a.Extensions.Linkers) })
+		slices.SortStableFunc(want, func(a, b page.Page) int { return cmp.Compare(a.Extensions.Depth, b.Extensions.Depth) })
 		d := parseLLMs(t, llmsOf(t, slices.Values(pages), llmsOptions))
 		inChapter := make(map[string][]string)
 		for _, p := range want {
@@ -489,7 +487,7 @@ func TestLLMsChapters(t *testing.T) {
 		pages := func(yield func(page.Page) bool) {
 			ok := yield(page.Page{Path: "/"})
 			for i := range 25 {
-				ok = ok && yield(described(fmt.Sprintf("/%02d", i), 250, "", ""))
+				ok = ok && yield(described(fmt.Sprintf("/%02d", i), 5, "", ""))
 			}
 			for folder := range test.folders {
 				for i := range test.each {
@@ -497,9 +495,9 @@ func TestLLMsChapters(t *testing.T) {
 					if i == 0 {
 						path = fmt.Sprintf("/folder-%d/", 10_000+folder)
 					}
-					// The folders in the middle are linked most, and their last pages.
-					linkers := 5 + min(folder, test.folders-1-folder)*100/test.folders + i*100/test.each
-					ok = ok && yield(described(path, uint8(linkers), "", ""))
+					// The folders in the middle are nearest, and their last pages.
+					depth := 250 - min(folder, test.folders-1-folder)*100/test.folders - i*100/test.each
+					ok = ok && yield(described(path, uint8(depth), "", ""))
 				}
 			}
 		}
@@ -520,7 +518,7 @@ func TestLLMsChapters(t *testing.T) {
 				t.Errorf("%+v: %s has %d links, the first is %q", test, s.heading, len(s.links), s.links[0])
 			}
 			if test.folders == 3000 && (s.heading < "folder-11300" || s.heading > "folder-11700") {
-				t.Errorf("%+v: got %s, to which less lead than to others", test, s.heading)
+				t.Errorf("%+v: got %s, which is farther away than others", test, s.heading)
 			}
 		}
 	}
@@ -550,13 +548,13 @@ func TestLLMsOfSections(t *testing.T) {
 
 // TestLLMsHeld: what is held does not grow with the site.
 func TestLLMsHeld(t *testing.T) {
-	var l linked
+	var l nearest
 	for i := range 30_000 {
 		path := fmt.Sprintf("/%03d/%05d", i/100, i)
 		if i%3 == 0 {
 			path = fmt.Sprintf("/%05d/", i)
 		}
-		l.add(llmsOptions, described(path, uint8(i*255/30_000), "", ""), "")
+		l.add(llmsOptions, described(path, uint8(255-i*255/30_000), "", ""), "")
 		held := len(l.all.pages)
 		for _, s := range l.chapters {
 			held += len(s.pages)
@@ -568,7 +566,7 @@ func TestLLMsHeld(t *testing.T) {
 	if n := len(l.trim()); n != 50 {
 		t.Errorf("%d chapters, want 50", n)
 	}
-	if l.all.takes(&linkedPage{path: "/", linkers: 1}) || !l.all.takes(&linkedPage{path: "/", linkers: 255}) {
+	if l.all.takes(&nearPage{path: "/", depth: 254}) || !l.all.takes(&nearPage{path: "/"}) {
 		t.Error("pages are held that others outrank, or not the others")
 	}
 }
@@ -596,7 +594,7 @@ func TestLLMsSize(t *testing.T) {
 func TestLLMsStays(t *testing.T) {
 	var pages []page.Page
 	for i := range 2000 {
-		pages = append(pages, described(fmt.Sprintf("/%02d/%04d", i/100, i), uint8(i%5), fmt.Sprint("Page ", i), ""))
+		pages = append(pages, described(fmt.Sprintf("/%02d/%04d", i/100, i), uint8(4-i%5), fmt.Sprint("Page ", i), ""))
 	}
 	first := llmsOf(t, slices.Values(pages), llmsOptions)
 	for range 3 {
@@ -606,13 +604,13 @@ func TestLLMsStays(t *testing.T) {
 	}
 	more := slices.Clone(pages)
 	for i := range 500 {
-		more = append(more, described(fmt.Sprintf("/%02d/new/%04d", i/100, i), 0, "New", ""))
+		more = append(more, described(fmt.Sprintf("/%02d/new/%04d", i/100, i), 9, "New", ""))
 	}
 	slices.SortFunc(more, page.Compare)
 	if llmsOf(t, slices.Values(more), llmsOptions) != first {
 		t.Error("pages to which nothing links change it")
 	}
-	pages[4] = described(pages[4].Path, 4, "Another", "")
+	pages[4] = described(pages[4].Path, 0, "Another", "")
 	if changed := llmsOf(t, slices.Values(pages), llmsOptions); changed == first || !bytes.Contains([]byte(changed), []byte("[Another]")) {
 		t.Error("a title does not change it")
 	}

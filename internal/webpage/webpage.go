@@ -79,7 +79,7 @@ type Builder struct {
 	tree
 	latest  latest
 	newest  newest
-	linked  linked
+	nearest nearest
 	columns columns
 
 	// Of the page whose path is the sitemap's folder, which comes first, as is the tree's front; "": it has none.
@@ -113,7 +113,7 @@ func (b *Builder) Add(p page.Page, section string) {
 		b.newest.add(p, b.frontLang)
 	}
 	if b.LLMs {
-		b.linked.add(b.Options, p, section)
+		b.nearest.add(b.Options, p, section)
 	}
 	if b.HTML {
 		b.addPage(p)
