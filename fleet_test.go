@@ -644,12 +644,12 @@ func TestFleetLookUp(t *testing.T) {
 		want    time.Duration
 		err     error
 	}{
-		"unknown shard":              {suffix: "-0123456789ab", want: lookUpPatience},
+		"unknown shard":              {suffix: "-0123456789ab", want: time.Second + fleet.LookUpAfter}, // until the second poll
 		"the storage fails":          {"-0123456789ab", false, fails, lookUpPatience, errUnread},
 		"the storage hangs":          {"-0123456789ab", false, func(s fleet.Shared, hangs *atomic.Bool) fleet.Shared { return hanging{s, hangs} }, lookUpPatience, errUnread},
 		"a section without pages":    {suffix: "-blog", want: time.Second}, // until the next poll
 		"a section, and it fails":    {"-blog", false, fails, lookUpPatience, errUnread},
-		"unknown shard of a section": {suffix: "-blog-0123456789ab", want: lookUpPatience},
+		"unknown shard of a section": {suffix: "-blog-0123456789ab", want: time.Second + fleet.LookUpAfter},
 		"of an alias":                {suffix: "-0123456789ab", isAlias: true},
 		"another name":               {suffix: ".atom"},
 		"the sitemap":                {suffix: ""},
@@ -683,6 +683,96 @@ func TestFleetLookUp(t *testing.T) {
 				hangs.Store(false)
 				time.Sleep(time.Minute)
 			})
+		})
+	}
+}
+
+// counting is a storage that counts what is read.
+type counting struct {
+	fleet.Shared
+	loads *atomic.Int64
+}
+
+func (c counting) Load(ctx context.Context, key string) ([]byte, error) {
+	c.loads.Add(1)
+	return c.Shared.Load(ctx, key)
+}
+
+// TestMadeUpNames: names that strangers make up cost the storage one more read in the time of each that is due, and keep no
+// requests waiting. One that comes alone is still said to be missing.
+func TestMadeUpNames(t *testing.T) {
+	const lasts = 10 * time.Minute
+	loadsBeside := func(t *testing.T, ask func(lookUp func(suffix string))) (loads int64) {
+		inBubble(t, func(t *testing.T, _ *bench) {
+			_, s := sharing(t, t.TempDir(), func(b *bench) {
+				b.app.now = time.Now
+				b.handler.RefreshInterval = caddy.Duration(time.Minute)
+				b.handler.settings.interval = time.Minute
+			})
+			defer freeLocks(s)
+			s.run()
+			count := new(atomic.Int64)
+			s.state.fleet.Configure(counting{s.state.fleet.Storage(), count}, 0)
+			go func() {
+				for s.state.fleet.Wait(s.ctx) {
+					_ = s.state.fleet.Poll(s.ctx)
+				}
+			}()
+			time.Sleep(time.Minute)
+			before := count.Load()
+			begun := time.Now()
+			lookUp := func(suffix string) {
+				asked := time.Now()
+				_, err := s.lookUp(t.Context(), s.published().snapshot, suffix)
+				if err == nil && !s.state.fleet.HasRead(asked) {
+					t.Errorf("%s is said to be missing without a look", suffix)
+				}
+				if asked.Equal(begun) && err != nil {
+					t.Errorf("%s: %v", suffix, err)
+				}
+			}
+			asked := make(chan struct{})
+			go func() {
+				defer close(asked)
+				ask(lookUp)
+			}()
+			time.Sleep(lasts)
+			loads = count.Load() - before
+			<-asked
+		})
+		return loads
+	}
+	due := loadsBeside(t, func(func(string)) {})
+	for name, ask := range map[string]func(lookUp func(suffix string)){
+		"one after the other": func(lookUp func(string)) {
+			for i := range 100 {
+				lookUp(fmt.Sprintf("-%012x", i))
+				time.Sleep(lasts / 100)
+			}
+		},
+		"many at once": func(lookUp func(string)) {
+			for range 300 {
+				for i := range 10 {
+					go lookUp(fmt.Sprintf("-blog-%012x", i))
+				}
+				time.Sleep(lasts / 300)
+			}
+			time.Sleep(lookUpPatience)
+		},
+		"a section without pages": func(lookUp func(string)) {
+			for range 100 {
+				lookUp("-blog")
+				time.Sleep(lasts / 100)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loads := loadsBeside(t, ask)
+			t.Logf("%d loads, %d of them due", loads, due)
+			most := due * 5 / 2 // what is due comes sooner or later by chance
+			if loads > most {
+				t.Errorf("%d loads beside %d that are due", loads, due)
+			}
 		})
 	}
 }

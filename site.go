@@ -632,25 +632,29 @@ const (
 var errUnread = errors.New("the shared storage cannot be read, and may have the document")
 
 // lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash or a section:
-// another process may have committed it. One poll that finds no such shard does not end that: some storages show what was stored
-// seconds late, as NFS does. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
+// another process may have committed it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
 func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) (*publish.Snapshot, error) {
 	member := s.state.fleet
-	if member == nil || s.main.Load() != nil || !strings.HasPrefix(suffix, "-") {
+	isUnknown := strings.HasPrefix(suffix, "-") && snapshot.Find(suffix) == nil
+	if member == nil || s.main.Load() != nil || !isUnknown {
 		return snapshot, nil
+	}
+	if !member.LookUp() {
+		return snapshot, errUnread
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
 	defer cancel()
-	begun := time.Now()
+	at := time.Now()
 	// A section may have no pages for good: what the storage says first counts.
-	isKnown := func() bool { return publish.IsOfSection(suffix) && member.HasRead(begun) }
-	for snapshot.Find(suffix) == nil && ctx.Err() == nil && !isKnown() {
-		member.Wake()
+	if !publish.IsOfSection(suffix) {
+		at = at.Add(fleet.LookUpAfter)
+	}
+	for snapshot.Find(suffix) == nil && !member.HasRead(at) {
+		if ctx.Err() != nil {
+			return snapshot, errUnread
+		}
 		wait.Within(lookUpStep, ctx.Done())
 		snapshot = s.published().snapshot
-	}
-	if snapshot.Find(suffix) == nil && !member.HasRead(begun) {
-		return snapshot, errUnread
 	}
 	return snapshot, nil
 }

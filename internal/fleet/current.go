@@ -148,12 +148,31 @@ func (n *Node) Wait(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// Wake makes Wait return a second later, as when a client requests what only a newer generation may have.
+// Wake makes Wait return a second later.
 func (n *Node) Wake() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
+}
+
+// LookUpAfter is how long after a request for what only a newer generation may have the storage says at last whether there is
+// one: some storages show what was stored seconds late, as NFS does.
+const LookUpAfter = 2 * time.Second
+
+// LookUp has the storage polled for such a request, a second later and LookUpAfter that. Only requests within a second share
+// these two polls: there are no more of them in the time of one that is due anyway, however many names strangers make up. False:
+// nothing will tell.
+func (n *Node) LookUp() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	if now.Sub(n.lookedUp) >= n.poll {
+		n.lookedUp = now
+		n.Wake()
+		time.AfterFunc(LookUpAfter, n.Wake)
+	}
+	return now.Sub(n.lookedUp) < time.Second
 }
 
 // Settled reports whether this node has committed the newest generation, and all that can read the storage have loaded

@@ -85,6 +85,7 @@ type Node struct {
 	lost      uint64             // the last that the storage has lost: neither it nor older ones are loaded
 	next      time.Duration      // see Plan
 	begun     time.Time          // see Begin
+	lookedUp  time.Time          // when LookUp last had the storage polled
 	joining   context.CancelFunc // ends waiting for the lock
 	status    Status
 	failures  []failure       // one of a kind, the last one last
