@@ -156,81 +156,77 @@ func sites(r *http.Request, a *App, query url.Values) (any, error) {
 	return summarize(all), err
 }
 
-// sitesOf are the sites with a URL, or with a URL of their sitemap, or those that a pattern matches; "": all.
-func (a *App) sitesOf(url string) ([]*site, error) {
-	if url == "" {
+// sitesOf are the sites with this URL, or this URL of their sitemap; else those whose URLs have this part, which must be one
+// URL. "": all sites.
+func (a *App) sitesOf(wanted string) ([]*site, error) {
+	if wanted == "" {
 		return a.allSites(), nil
 	}
-	if isSitePattern(url) {
-		return a.sitesMatching(url)
+	part := strings.ToLower(strings.TrimSuffix(wanted, "/"))
+	found := a.sitesThat(func(s *site) bool { return slices.Contains(s.urlNames(), part) })
+	if len(found) > 0 {
+		return found, nil
 	}
-	found, path, err := a.sitesAt(url, ofSite)
-	if err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(s *site) bool {
-		return strings.TrimSuffix(path, "/") != s.prefix && path != s.docPath("", ".xml")
+	found = a.sitesThat(func(s *site) bool {
+		return slices.ContainsFunc(s.urlNames(), func(name string) bool { return strings.Contains(name, part) })
 	})
 	if len(found) == 0 {
-		return nil, a.noSite(url)
+		problem := fmt.Sprintf("no site has a URL with '%s'", terminal.Clip(wanted))
+		return nil, listingSites(http.StatusNotFound, problem, a.allSites())
+	}
+	isOther := func(s *site) bool { return s.url() != found[0].url() }
+	if slices.ContainsFunc(found, isOther) {
+		problem := fmt.Sprintf("'%s' is part of the URLs of several sites", terminal.Clip(wanted))
+		return nil, listingSites(http.StatusBadRequest, problem, found)
 	}
 	return found, nil
 }
 
-// sitesMatching are the sites that a pattern matches.
-func (a *App) sitesMatching(pattern string) ([]*site, error) {
-	matches := compileSitePattern(pattern)
-	found := slices.DeleteFunc(a.allSites(), func(s *site) bool { return !matches(s) })
-	if len(found) == 0 {
-		return nil, a.noSite(pattern)
+// urlNames are the URLs of the site and its sitemap in lowercase, as visitors and as the server know it.
+func (i *identity) urlNames() []string {
+	document := i.docPath("", ".xml")
+	names := []string{
+		i.origin + i.prefix, i.internalOrigin + i.prefix,
+		i.origin + document, i.internalOrigin + document,
 	}
-	return found, nil
+	for n, name := range names {
+		names[n] = strings.ToLower(name)
+	}
+	return names
 }
 
-// What an error says that a URL should have been of.
-const (
-	ofPage = "a page, such as https://example.com/page"
-	ofSite = "a site, such as https://example.com, or a pattern with an asterisk, such as '*.example.com'"
-)
-
-// sitesAt returns the sites with the scheme, host and port of an absolute URL, else those of its host, and the URL's path. The
-// error is an APIError; it names what was expected: ofPage or ofSite.
-func (a *App) sitesAt(raw, expected string) (found []*site, path string, err error) {
+// sitesAt returns the sites with the scheme, host and port of the URL of a page, else those of its host, and the URL's path.
+// The error is an APIError.
+func (a *App) sitesAt(raw string) (found []*site, path string, err error) {
 	u, err := origin.ParseURL(raw)
 	if err != nil {
-		err = fmt.Errorf("not the URL of %s: %w", expected, err)
+		err = fmt.Errorf("not the URL of a page, such as https://example.com/page: %w", err)
 		return nil, "", caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}
-	found = slices.DeleteFunc(a.allSites(), func(s *site) bool {
-		return s.origin != u.Origin() && s.internalOrigin != u.Origin()
-	})
+	found = a.sitesThat(func(s *site) bool { return s.origin == u.Origin() || s.internalOrigin == u.Origin() })
 	// Whoever writes http for https, or no port, means the site all the same.
 	if len(found) == 0 {
-		found = slices.DeleteFunc(a.allSites(), func(s *site) bool { return s.id.host != u.Host })
+		found = a.sitesThat(func(s *site) bool { return s.id.host == u.Host })
 	}
 	return found, u.Path, nil
 }
 
-// noSite is the error of a URL that no sitemap covers, or of a pattern that no site matches. It names the closest sites.
-func (a *App) noSite(wanted string) error {
+// noSite is the error of a URL that no sitemap covers.
+func (a *App) noSite() error {
+	return listingSites(http.StatusNotFound, "no sitemap covers this URL", a.allSites())
+}
+
+// listingSites is an error that lists the URLs of sites, ten at most.
+func listingSites(status int, problem string, sites []*site) error {
 	var urls []string
-	for _, s := range a.allSites() {
+	for _, s := range sites {
 		urls = append(urls, s.url()+"/")
 	}
-	problem := "no sitemap covers this URL"
-	if isSitePattern(wanted) {
-		problem = fmt.Sprintf("no site matches '%s'", terminal.Clip(wanted))
+	if n := len(urls) - maxNames; n > 0 {
+		urls = append(urls[:maxNames], fmt.Sprintf("and %d more", n))
 	}
-	named := fmt.Sprintf("there are %d sites:", len(urls))
-	switch {
-	case len(urls) == 1:
-		named = "the only site is"
-	case len(urls) > maxNames:
-		named = fmt.Sprintf("there are %d sites, the closest are:", len(urls))
-		urls = closest(wanted, urls)[:maxNames]
-	}
-	err := fmt.Errorf("%s; %s %s", problem, named, strings.Join(urls, ", "))
-	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: err}
+	err := fmt.Errorf("%s; sites: %s", problem, strings.Join(urls, ", "))
+	return caddy.APIError{HTTPStatus: status, Err: err}
 }
 
 // siteStatus is what the admin API shows of a site.

@@ -175,12 +175,12 @@ func TestSitesAt(t *testing.T) {
 		"http://A.example.:80/./%7e/x?b=c#d": "/~/x?b=c",
 		"http://a.example/it%27s":            "/it%27s",
 	} {
-		if sites, got, err := s.app.sitesAt(raw, ofPage); err != nil || got != want || len(sites) != 1 {
+		if sites, got, err := s.app.sitesAt(raw); err != nil || got != want || len(sites) != 1 {
 			t.Errorf("%q: got %q, %v, %v, want %q", raw, got, sites, err, want)
 		}
 	}
 	for _, raw := range []string{"/a.html", "http://a.example/" + strings.Repeat("%0", 1<<20)} {
-		_, _, err := s.app.sitesAt(raw, ofPage)
+		_, _, err := s.app.sitesAt(raw)
 		refused, ok := errors.AsType[caddy.APIError](err)
 		if !ok || refused.HTTPStatus != http.StatusBadRequest || !strings.HasPrefix(refused.Err.Error(), "not the URL of a page, such as ") || len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %.400v", raw, err)
@@ -221,39 +221,53 @@ func TestAdminHandler(t *testing.T) {
 	}
 }
 
-// TestSitesOf: a site is named by its URL, that of its sitemap, or a pattern.
+// TestSitesOf: a site is named by its URL, that of its sitemap, or a part that no other URL has.
 func TestSitesOf(t *testing.T) {
-	s := newBench(t, nil).site("a.example")
+	b := newBench(t, nil)
+	for _, host := range []string{"a.example", "shop.a.example", "docs.b.example"} {
+		b.site(host)
+	}
+	const all = "http://a.example/, http://docs.b.example/, http://shop.a.example/"
 	for raw, want := range map[string]string{
-		"": "", "http://a.example": "", "http://a.example/": "", "http://a.example/sitemap.xml": "", "*.example": "", "a.*": "",
-		"http://a.example/a":     "no sitemap covers this URL; the only site is http://a.example/",
-		"http://b.example":       "no sitemap covers this URL; the only site is http://a.example/",
-		"*.b.example":            "no site matches '*.b.example'; the only site is http://a.example/",
-		"http://a.example:8080/": "",
+		"":                             all,
+		"http://a.example":             "http://a.example/",
+		"http://A.example/":            "http://a.example/",
+		"http://a.example/sitemap.xml": "http://a.example/",
+		"//a.example":                  "http://a.example/",
+		"shop":                         "http://shop.a.example/",
+		"docs.b.example":               "http://docs.b.example/",
+		"a.example":                    "400 'a.example' is part of the URLs of several sites; sites: http://a.example/, http://shop.a.example/",
+		"/":                            "400 '/' is part of the URLs of several sites; sites: " + all,
+		"http://a.example/a":           "404 no site has a URL with 'http://a.example/a'; sites: " + all,
+		"*.example":                    "404 no site has a URL with '*.example'; sites: " + all,
 	} {
-		found, err := s.app.sitesOf(raw)
-		got := ""
-		if refused, ok := errors.AsType[caddy.APIError](err); ok {
-			got = refused.Err.Error()
+		found, err := b.app.sitesOf(raw)
+		var urls []string
+		for _, s := range found {
+			urls = append(urls, s.url()+"/")
 		}
-		if got != want || (len(found) == 1) != (want == "") {
-			t.Errorf("%q: got %d sites, %q, want %q", raw, len(found), got, want)
+		got := strings.Join(urls, ", ")
+		if refused, ok := errors.AsType[caddy.APIError](err); ok {
+			got = fmt.Sprint(refused.HTTPStatus, " ", refused.Err)
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}
 	}
 }
 
-// TestNoSite: an error names the sites, the only one, or the closest of many.
+// TestNoSite: an error lists the sites, of many the first.
 func TestNoSite(t *testing.T) {
 	b := newBench(t, nil)
 	for i, want := range []string{
-		0:            "no sitemap covers this URL; the only site is http://a0.example/",
-		1:            "no sitemap covers this URL; there are 2 sites: http://a0.example/, http://a1.example/",
-		maxNames - 1: "no sitemap covers this URL; there are 10 sites: http://a0.example/, ",
-		maxNames:     "no sitemap covers this URL; there are 11 sites, the closest are: http://a9.example/, ",
+		0:            "no sitemap covers this URL; sites: http://a0.example/",
+		1:            "no sitemap covers this URL; sites: http://a0.example/, http://a1.example/",
+		maxNames - 1: "http://a9.example/",
+		maxNames:     "http://a8.example/, and 1 more",
 	} {
 		b.site(fmt.Sprintf("a%d.example", i))
-		got := b.app.noSite("http://9.example").Error()
-		if !strings.Contains(got, want) || strings.Count(got, "http://") != min(i+1, maxNames) {
+		got := b.app.noSite().Error()
+		if !strings.HasSuffix(got, want) || strings.Count(got, "http://") != min(i+1, maxNames) {
 			t.Errorf("%d sites: got %q, want %q", i+1, got, want)
 		}
 	}

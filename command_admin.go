@@ -19,16 +19,16 @@ import (
 func adminCommands() []*cobra.Command {
 	return []*cobra.Command{
 		adminCommand(http.MethodGet, "/sitemap/sites", ", or if a site has a problem", &cobra.Command{
-			Use:   "status [--site URL|PATTERN]",
+			Use:   "status [--site URL]",
 			Short: "Shows the sitemaps of the running server",
 			Long: `
 Shows for each site what its sitemap lists and since when, what its sources name,
 what is left out and why, the last refresh, and who requested its documents. Sites
 with a problem come first. Of more than 20 sites, only these are shown, unless
---site names some.`,
+--site names one.`,
 		}),
 		adminCommand(http.MethodPost, "/sitemap/refresh", ", or if a site has a problem", &cobra.Command{
-			Use:   "refresh [--site URL|PATTERN] [--fetch [URL...]]",
+			Use:   "refresh [--site URL] [--fetch [URL...]]",
 			Short: "Refreshes the sitemaps of the running server now",
 			Long: `
 Refreshes the sitemaps, publishes changes that were held back, and shows the status.
@@ -40,12 +40,12 @@ end before all are fetched: 'pages left' says how many are not. A changed text c
 once another fetch, a minute later, confirms it: 'pages to confirm' says of how many.`,
 		}),
 		adminCommand(http.MethodGet, "/sitemap/explain", "", &cobra.Command{
-			Use:   "explain URL | --site URL|PATTERN PATH",
+			Use:   "explain URL | --site URL PATH",
 			Short: "Explains why the running server lists a page, or why not",
 			Long: `
 Shows whether a page is listed and in which document, or why it is not and what to
-do. The page is fetched once, as an anonymous visitor. With --site, the page of a path
-is explained on each site that matches, 20 at most.`,
+do. The page is fetched once, as an anonymous visitor. With --site, a path of
+that site is enough.`,
 		}),
 	}
 }
@@ -67,7 +67,7 @@ reached or returns an error` + failsIf + "."
 	ask.refreshes = method == http.MethodPost
 	var address, config, adapter string
 	flags := cmd.Flags()
-	flags.StringVar(&ask.site, "site", "", "The URL of one site, or of its sitemap, or a pattern such as '*.example.com' (default: all sites)")
+	flags.StringVar(&ask.site, "site", "", "The URL of one site, or of its sitemap, or a part of it (default: all sites)")
 	if ask.refreshes {
 		flags.BoolVar(&ask.fetches, "fetch", false, "Fetch all pages again, or those of the URLs that are given as arguments")
 	}
@@ -98,7 +98,7 @@ reached or returns an error` + failsIf + "."
 
 // adminQuestion is what a command asks a running server.
 type adminQuestion struct {
-	site      string // URL or pattern; "": all
+	site      string // URL or a part of one; "": all
 	explains  bool   // a page
 	refreshes bool
 	fetches   bool // pages again
@@ -212,7 +212,7 @@ func printSites(w io.Writer, show shown, all sitesStatus, body []byte) error {
 		}
 	}
 	if hidden > 0 {
-		_, _ = fmt.Fprintf(w, "not shown: %d sites; --site shows one by its URL, or those that match a pattern, and --json shows all\n", hidden)
+		_, _ = fmt.Fprintf(w, "not shown: %d sites; --site shows one, and --json shows all\n", hidden)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestAdminQuestion(t *testing.T) {
 			"7501 URLs are too long for one request: use several commands, or --fetch without a URL",
 		},
 		{"a page", explain, "http://a.example/b", "url=http%3A%2F%2Fa.example%2Fb", ""},
-		{"a path of a site", adminQuestion{explains: true, site: "*.example"}, "/b", "site=%2A.example&url=%2Fb", ""},
+		{"a path of a site", adminQuestion{explains: true, site: "a.example"}, "/b", "site=a.example&url=%2Fb", ""},
 		{"no page", explain, "", "", one},
 		{"two pages", explain, "/a /b", "", one},
 	} {
@@ -105,7 +105,7 @@ func TestAdminCommands(t *testing.T) {
 		{args: "status", response: fine, asked: "GET /sitemap/sites?", stdout: "https://unchanged-000.example\n"},
 		{args: "status --json", response: fine, asked: "GET /sitemap/sites?", stdout: fine},
 		{args: "status", response: many, asked: "GET /sitemap/sites?", stdout: "not shown: 21 sites"},
-		{args: "status --site *.example", response: many, asked: "GET /sitemap/sites?site=%2A.example", stdout: "sites\n"},
+		{args: "status --site a.example", response: many, asked: "GET /sitemap/sites?site=a.example", stdout: "sites\n"},
 		{args: "status", response: failed, asked: "GET /sitemap/sites?", stdout: "sites\n", stderr: "https://failed-000.example: the last refresh failed: ", want: exitErrors},
 		{args: "refresh", response: failed, asked: "POST /sitemap/refresh?", stdout: "sites\n", stderr: "https://failed-000.example: the last refresh failed: ", want: exitErrors},
 		{args: "refresh --fetch", response: fine, asked: "POST /sitemap/refresh?fetch=all", stdout: "sites\n"},

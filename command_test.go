@@ -51,7 +51,7 @@ func TestCommandUsage(t *testing.T) {
 	}{
 		"nothing":      {"", "check       Reports what is wrong with sitemaps", "", 0},
 		"help":         {"check --help", "caddy sitemap check FILE|DIR|URL... [flags]", "", 0},
-		"help of one":  {"help explain", "caddy sitemap explain URL | --site URL|PATTERN PATH [flags]", "", 0},
+		"help of one":  {"help explain", "caddy sitemap explain URL | --site URL PATH [flags]", "", 0},
 		"no such help": {"help chek", "", "Error: unrecognized command 'chek'; did you mean 'check'?\n", 2},
 		"misspelt":     {"chek", "", "Error: unrecognized command 'chek'; did you mean 'check'?\n", 2},
 		"unknown":      {"xyzzy a", "", "Error: unrecognized command 'xyzzy'\n", 2},

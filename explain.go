@@ -81,7 +81,7 @@ type alternateLeftOut struct {
 // covering returns the site whose sitemap covers a URL, and the URL's path. Of several, the one counts that lists it,
 // else the last.
 func (a *App) covering(rawURL string) (of *site, path string, err error) {
-	sites, path, err := a.sitesAt(rawURL, ofPage)
+	sites, path, err := a.sitesAt(rawURL)
 	if err != nil {
 		return nil, "", err
 	}
@@ -99,65 +99,30 @@ func (a *App) covering(rawURL string) (of *site, path string, err error) {
 		}
 	}
 	if of == nil {
-		return nil, "", a.noSite(rawURL)
+		return nil, "", a.noSite()
 	}
 	return of, path, nil
 }
 
-// explain tells why a URL is listed or is not; with a site or pattern in the query, why a path is on each of these sites. It
-// fetches the page, and changes nothing.
+// explain tells why a URL is listed or is not, or a path of the site in the query. It fetches the page, and changes nothing.
 func explain(r *http.Request, a *App, query url.Values) (any, error) {
-	if query.Has("site") {
-		return a.explainOn(r.Context(), query.Get("site"), query.Get("url"))
+	raw := query.Get("url")
+	if site := query.Get("site"); site != "" {
+		sites, err := a.sitesOf(site)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(raw, "/") {
+			err = fmt.Errorf("'%s' is not a path such as /page, which it must be with a site", terminal.Clip(raw))
+			return nil, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+		}
+		raw = sites[0].origin + raw
 	}
-	of, path, err := a.covering(query.Get("url"))
+	of, path, err := a.covering(raw)
 	if err != nil {
 		return nil, err
 	}
 	return of.explainNow(r.Context(), path)
-}
-
-// maxExplained is on how many sites a path is explained at a time: each fetches the page.
-const maxExplained = 20
-
-// explanations are those of one path on several sites.
-type explanations struct {
-	Pages []*explanation `json:"pages"`
-}
-
-// explainOn explains a path on the sites of a URL or pattern, one after the other: their pages may be those of one upstream.
-func (a *App) explainOn(ctx context.Context, pattern, raw string) (all explanations, err error) {
-	path, err := page.Normal(raw)
-	if err != nil {
-		err = fmt.Errorf("'%s' is not a path such as /page, which it must be with a site", terminal.Clip(raw))
-		return all, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
-	}
-	named, err := a.sitesOf(pattern)
-	if err != nil {
-		return all, err
-	}
-	var sites []*site
-	for _, s := range named {
-		s = cmp.Or(s.main.Load(), s)
-		if strings.HasPrefix(path, s.scope) && !slices.Contains(sites, s) {
-			sites = append(sites, s)
-		}
-	}
-	if len(sites) == 0 {
-		return all, a.noSite(pattern)
-	}
-	if len(sites) > maxExplained {
-		err = fmt.Errorf("%d sites match '%s': name at most %d", len(sites), terminal.Clip(pattern), maxExplained)
-		return all, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
-	}
-	for _, s := range sites {
-		x, err := s.explainNow(ctx, path)
-		if err != nil {
-			return all, err
-		}
-		all.Pages = append(all.Pages, x)
-	}
-	return all, nil
 }
 
 // explainNow explains a path, and what the page returns now.

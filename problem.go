@@ -36,21 +36,20 @@ func (st *siteStatus) problem(isAbsent bool) string {
 
 // problemOf is the problem that the report of the last refresh shows.
 func problemOf(last *report.Report, isAbsent bool) string {
-	switch last.Result {
-	case outcome.Failed:
+	if last.Result == outcome.Failed {
 		return "the last refresh failed: " + last.Reason
-	case outcome.HeldBack:
-		return "missing pages stay listed: " + last.Reason
-	case outcome.Empty:
-		// Visitors can name any host, and nobody need look at those without a front page.
-		if !isAbsent {
-			return "no page is listed: " + last.Reason
-		}
 	}
 	for i, source := range last.Sources {
 		if source.Error != "" {
 			return report.Unreadable(i, source.Source) + ": " + source.Error
 		}
+	}
+	if last.Result == outcome.HeldBack {
+		return "missing pages stay listed: " + last.Reason
+	}
+	// Visitors can name any host, and nobody need look at those without a front page.
+	if last.Result == outcome.Empty && !isAbsent {
+		return "no page is listed: " + last.Reason
 	}
 	return ""
 }

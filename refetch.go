@@ -108,7 +108,7 @@ func (s *site) mayFetch(path string, of []*site) error {
 	isMeant := slices.ContainsFunc(of, func(o *site) bool { return cmp.Or(o.main.Load(), o) == s })
 	switch {
 	case !strings.HasPrefix(path, s.scope):
-		return s.app.noSite(s.origin + path)
+		return s.app.noSite()
 	case !isMeant:
 		return fmt.Errorf("it is a page of %s", s.url())
 	case s.handler.settings.crawl.Off:

@@ -81,11 +81,11 @@ func TestRefetch(t *testing.T) {
 		"at an alias":             {query: url.Values{"fetch": {"http://www.named.example/a"}}, want: "/a"},
 		"as a file":               {query: url.Values{"fetch": {site + "/index.html", site + "/sub/c.html"}}, want: "/ /sub/c"},
 		"one that is not known":   {query: url.Values{"fetch": {site + "/a", site + "/new"}}, want: "/a", unknown: site + "/new"},
-		"another host":            {query: url.Values{"fetch": {site + "/a", "http://other.example/a"}}, err: "fetch=http://other.example/a: no sitemap covers this URL; there are 2 sites", status: 404},
+		"another host":            {query: url.Values{"fetch": {site + "/a", "http://other.example/a"}}, err: "fetch=http://other.example/a: no sitemap covers this URL; sites: ", status: 404},
 		"no URL":                  {query: url.Values{"fetch": {"/a"}}, err: "fetch=/a: not the URL of a page", status: 400},
 		"nothing":                 {query: url.Values{"fetch": {""}}, err: "fetch=: not the URL of a page", status: 400},
 		"all and one":             {query: url.Values{"fetch": {site + "/a", "all"}}, err: "fetch=all: it names all pages", status: 400},
-		"a page of another site":  {query: url.Values{"fetch": {site + "/a"}, "site": {"http://named.example/docs"}}, err: "no sitemap covers this URL", status: 404},
+		"a page of another site":  {query: url.Values{"fetch": {site + "/a"}, "site": {"http://named.example/docs"}}, err: "no site has a URL with 'http://named.example/docs'", status: 404},
 		"where nothing is":        {crawl: Crawl{Off: true}, query: url.Values{"fetch": {"all"}}, err: "fetch=all: crawl is off, so no page is fetched", status: 400},
 		"a page where nothing is": {crawl: Crawl{Off: true}, query: url.Values{"fetch": {site + "/a"}}, err: "/a: crawl is off, so no page is fetched", status: 400},
 	} {

@@ -61,7 +61,7 @@ func TestCommandStatus(t *testing.T) {
 	if r := s.command("status", "--json"); json.Unmarshal([]byte(r.stdout), &parsed) != nil || len(parsed.Sites) != 2 {
 		t.Errorf("got %q, %q", r.stdout, r.stderr)
 	}
-	s.command("status", "--site", "http://nobody.example").want(t, 1, nil, []string{"Error: 127.0.0.1:" + s.Admin + ": no sitemap covers this URL", s.Expand(harness.Local)})
+	s.command("status", "--site", "http://nobody.example").want(t, 1, nil, []string{"Error: 127.0.0.1:" + s.Admin + ": no site has a URL with 'http://nobody.example'", s.Expand(harness.Local)})
 }
 
 // TestCommandConfig finds the admin address in a configuration, as Caddy's own commands do.
@@ -90,12 +90,12 @@ func TestCommandRefresh(t *testing.T) {
 	refuse(errors.New("the list is \x1b[31mgone"))
 	for range 2 {
 		shown := s.command("refresh", "--site", harness.Local)
-		shown.want(t, 1, []string{"could not be read"}, []string{": missing pages stay listed: source 1 ("}, `result +held_back`, `pages +1\n`, `list is \\u001b\[31mgone`)
+		shown.want(t, 1, []string{"could not be read"}, []string{": source 1 (gated) could not be read: "}, `result +held_back`, `pages +1\n`, `list is \\u001b\[31mgone`)
 	}
 	refuse(nil)
 	s.command("refresh", "--json").want(t, 0, []string{`"sites":[{"`}, nil)
 	refuse(errors.New("gone"))
-	s.command("refresh", "--json", "--site", harness.Local).want(t, 1, []string{`"result":"held_back"`}, []string{"missing pages stay listed"})
+	s.command("refresh", "--json", "--site", harness.Local).want(t, 1, []string{`"result":"held_back"`}, []string{"source 1 (gated) could not be read: gone"})
 }
 
 func TestCommandExplain(t *testing.T) {
