@@ -325,8 +325,8 @@ type pauseStatus struct {
 
 // pauseStatus returns the pause of the site; nil: there is none.
 func (s *site) pauseStatus() *pauseStatus {
-	p, isPaused := s.handler.limiter.Paused()
-	if !isPaused {
+	p := s.handler.limiter.Paused()
+	if p == nil {
 		return nil
 	}
 	return &pauseStatus{Until: toSecond(p.Until), Status: p.Status}

@@ -34,8 +34,7 @@ func (f *siteFetcher) fetchFront(ctx context.Context) (front *crawl.Response, st
 
 // isPaused reports whether nothing but the front page is requested now. Hosts that visitors named have limits of their own.
 func (f *siteFetcher) isPaused() bool {
-	_, isPaused := f.handler.limiter.Paused()
-	return isPaused && !f.onDemand
+	return f.handler.limiter.Paused() != nil && !f.onDemand
 }
 
 // fetchWhole requests a page at an internal path as the crawl does.

@@ -86,14 +86,17 @@ func (p *Pause) isFor429() bool { return p.Status == http.StatusTooManyRequests 
 // isAskedFor reports whether the site asked for the pause.
 func (p *Pause) isAskedFor() bool { return p.isFor429() || p.Status == http.StatusServiceUnavailable }
 
-// Paused returns the pause that has not ended; false: there is none.
-func (l *Limiter) Paused() (p Pause, isPaused bool) {
+// Paused returns the pause that has not ended; nil: there is none.
+func (l *Limiter) Paused() *Pause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.checkClock()
 	// The clock may have been set back.
-	isPaused = time.Now().Before(l.pause.Until) && !l.pause.Until.After(l.next)
-	return l.pause, isPaused
+	if time.Now().Before(l.pause.Until) && !l.pause.Until.After(l.next) {
+		p := l.pause
+		return &p
+	}
+	return nil
 }
 
 // Resume leaves upstreams alone for as long as the Limiter before this one would have.
@@ -198,23 +201,46 @@ type Single struct {
 	Waits  bool // its response is known to be made, and it waits for its turn until ctx ends, whatever the pause
 }
 
+// admission says when a single request is made.
+type admission uint8
+
+const (
+	atOnce admission = iota
+	inTurn           // it waits for the limiter
+	notNow           // the site pauses, and there is a later look
+)
+
+// admission decides when a request is made whose response is likely to be made. pause is the one that has not ended; nil:
+// there is none. isLast: there is no later look, as in a build.
+func (s *Single) admission(pause *Pause, isLast bool) admission {
+	if pause == nil {
+		return inTurn
+	}
+	// After a failure, only pages wait: of other documents, such as lists, each fails or not by itself.
+	goesOn := !pause.isAskedFor() || s.Knocks && !pause.isFor429()
+	if goesOn {
+		return atOnce
+	}
+	if s.Waits || isLast {
+		return inTurn
+	}
+	return notNow
+}
+
 // Do makes a single request, and notes the response. Where that is likely to be made, the request waits for its turn. ok is false
 // if no request was made: the site pauses, or ctx ended, or its deadline is before the turn.
 func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, error)) (resp *Response, ok bool, err error) {
 	l := c.o.Limiter
-	p, isPaused := l.Paused()
-	isLimited := isPaused && p.isFor429()
-	rec := &store.Record{Path: s.Path}
-	isPaced := isLimited || s.Waits || c.isProxied(rec)
-	// After a failure, only pages wait: of other documents, such as lists, each fails or not by itself.
-	isAsked := isPaused && p.isAskedFor()
-	goesNow := isPaused && !isLimited && (s.Knocks || !isAsked)
-	takesTurn := isPaced && !goesNow
-	// A build has no later look.
-	if takesTurn && isPaused && !s.Waits && !c.o.Once {
+	pause := l.Paused()
+	isPaced := s.Waits || c.isProxied(&store.Record{Path: s.Path}) || pause != nil && pause.isFor429()
+	when := atOnce
+	if isPaced {
+		when = s.admission(pause, c.o.Once)
+	}
+	if when == notNow {
 		return nil, false, nil
 	}
-	if takesTurn {
+	if when == inTurn {
 		of := c.o.Rank()
 		if !l.Take(ctx, of, nil) {
 			return nil, false, nil
@@ -226,18 +252,25 @@ func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, e
 	if err != nil {
 		resp = nil
 	}
-	if resp != nil {
-		c.proxied.put(backendOf(rec), resp.Made)
-	}
 	// A request that was given up says nothing of the site.
-	isGivenUp := resp == nil && ctx.Err() != nil
-	if !isGivenUp && (isPaced || resp != nil && resp.Made) {
-		c.record(time.Since(begun), resp)
-	}
-	if s.Knocks && resp != nil && resp.Status < http.StatusBadRequest {
-		l.resume(&c.cooldown)
+	if resp != nil || ctx.Err() == nil {
+		c.noteSingle(&s, resp, time.Since(begun), isPaced)
 	}
 	return resp, true, err
+}
+
+// noteSingle notes what a single request took, and its response; nil: there was none.
+func (c *Crawler) noteSingle(s *Single, resp *Response, took time.Duration, isPaced bool) {
+	if isPaced || resp.isMade() {
+		c.record(took, resp)
+	}
+	if resp == nil {
+		return
+	}
+	c.proxied.put(backendOf(&store.Record{Path: s.Path}), resp.Made)
+	if s.Knocks && resp.Status < http.StatusBadRequest {
+		c.o.Limiter.resume(&c.cooldown)
+	}
 }
 
 // record notes how long a request took, and its response; nil: there was none.
@@ -354,8 +387,8 @@ func (l *Limiter) resume(own *cooldown) {
 // awaitAdmission waits until a 429 allows another request, be it for a file; false: ctx ended, or its deadline is before
 // that.
 func (l *Limiter) awaitAdmission(ctx context.Context) bool {
-	p, isPaused := l.Paused()
-	if !isPaused || !p.isFor429() {
+	p := l.Paused()
+	if p == nil || !p.isFor429() {
 		return ctx.Err() == nil
 	}
 	return awaitUntil(ctx, p.Until)
@@ -363,6 +396,9 @@ func (l *Limiter) awaitAdmission(ctx context.Context) bool {
 
 // isRefused reports whether a response is a 429; nil: there was none.
 func (r *Response) isRefused() bool { return r != nil && r.Status == http.StatusTooManyRequests }
+
+// isMade reports whether a response was made; nil: there was none.
+func (r *Response) isMade() bool { return r != nil && r.Made }
 
 // isOverloaded reports whether a response asks for fewer requests (RFC 6585, section 4; RFC 9110, section 15.6.4); nil:
 // there was none.
