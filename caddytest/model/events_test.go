@@ -114,9 +114,13 @@ func (m *model) become(p *page, c condition) {
 
 func (m *model) restore(r *rand.Rand) {
 	p, ok := pick(r, m.site.some(func(p *page) bool { return !isIndexable(p) }))
-	if ok {
-		m.become(p, indexable)
+	if !ok {
+		return
 	}
+	if p.isFile && p.condition == missing {
+		m.oracle.mayBeDated(p) // a file that is there again is a new one
+	}
+	m.become(p, indexable)
 }
 
 // deny removes a page, or has it not be indexable.
