@@ -154,11 +154,11 @@ func TestRootComesAndGoes(t *testing.T) {
 				s.Eventually(func() bool { return s.Get(url).StatusCode == http.StatusForbidden }, s.SitemapLog) // as file_server has it
 				s.Logged(`"level":"warn"`, "cannot read . of file system 'hooked': permission denied", `"remedy":"Let the user that runs Caddy read it`)
 			} else {
-				s.Logged(heldBack, test.reason)
+				s.Logged(harness.HeldBack, test.reason)
 				s.RefreshedAgain(harness.Local)
 				s.WantLocs(url, slices.Clone(all)...)
 			}
-			if n := len(s.LogLines(heldBack, test.reason)); n > 2 || n > 1 && test.reason != "" {
+			if n := len(s.LogLines(harness.HeldBack, test.reason)); n > 2 || n > 1 && test.reason != "" {
 				t.Errorf("the log says %d times that it is held back, want once", n)
 			}
 			if test.mend != nil {

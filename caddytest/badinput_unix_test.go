@@ -54,8 +54,8 @@ http://pipe.localhost:{port} {
 }`)
 	s.WantLocs("http://localhost:{port}/sitemap.xml",
 		"http://localhost:{port}/inline", "http://localhost:{port}/page.html", "http://localhost:{port}/sub/page.html")
-	s.Logged("sitemap refreshed", `"not a regular file":3`)
-	s.Logged("gathering pages failed", ": not a regular file")
-	s.Logged("gathering pages failed", "pipe.localhost", "not a folder")
+	s.Logged(harness.Refreshed, `"not a regular file":3`)
+	s.Logged(harness.GatheringFails, ": not a regular file")
+	s.Logged(harness.GatheringFails, "pipe.localhost", "not a folder")
 	s.Stop() // although the front page, and with it an ask, is stuck
 }

@@ -124,7 +124,7 @@ func TestLogOfLeftOut(t *testing.T) {
 		"site/draft.html": harness.Whole(noindex, "a draft"),
 	})
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/")
-	line := s.Logged(`"level":"info"`, `"msg":"sitemap refreshed`, `"left_out":{"noindex":1,"redirect":1}`)
+	line := s.Logged(`"level":"info"`, harness.Refreshed, `"left_out":{"noindex":1,"redirect":1}`)
 	if want := `"examples":{"noindex":["/draft.html"],"redirect":["/moved.html"]}`; !strings.Contains(line, want) {
 		t.Errorf("got %s, want %s", line, want)
 	}

@@ -71,7 +71,7 @@ func TestSitesOwnSitemap(t *testing.T) {
 	})
 	for name, test := range map[string]struct{ caddyfile, log string }{
 		"of an application, beside a root without pages": {"root {dir}/empty\nsitemap\nreverse_proxy {app}", "no 'file_server' serves its root"},
-		"in the root": {"root {dir}/own\nsitemap\nfile_server", "no page to list"},
+		"in the root": {"root {dir}/own\nsitemap\nfile_server", harness.NoPage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, map[string]string{
@@ -134,7 +134,7 @@ func TestSitesBrokenUpstream(t *testing.T) {
 		return fmt.Sprint("no sitemap: ", s.Get("http://localhost:{port}/sitemap.xml").Text, "\n", s.SitemapLog())
 	})
 	// The endless list is too long, or too slow where many tests run.
-	s.Logged("gathering pages failed", "/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless")
+	s.Logged(harness.GatheringFails, "/aborted", "/partial", "/dropped", "/refused", "status 410", "/endless")
 	if locs := s.Locs("http://localhost:{port}/sitemap.xml"); slices.Contains(locs, s.Expand("http://localhost:{port}/from-a-list-that-broke-off")) {
 		t.Errorf("%q has a page of a list that broke off", locs)
 	}
@@ -215,7 +215,7 @@ func TestSitesWarnings(t *testing.T) {
 		never     string              // words that no line has
 		locs      map[string][]string // by the URL of the sitemap
 	}{
-		"no root": {caddyfile: "{origin} {\n sitemap\n file_server\n}", want: []string{"no file root", "'root'", "'files <root>'"}, never: "no page to list"},
+		"no root": {caddyfile: "{origin} {\n sitemap\n file_server\n}", want: []string{"no file root", "'root'", "'files <root>'"}, never: harness.NoPage},
 		"a root that nothing serves": {
 			caddyfile: "{origin} {\n root {dir}/a\n sitemap\n respond /sitemap.xml 404\n respond \"an application\"\n}",
 			want:      []string{"no 'file_server' serves its root", "{dir}/a", "file_server"},
@@ -224,7 +224,7 @@ func TestSitesWarnings(t *testing.T) {
 			caddyfile: "https://localhost:{tls} {\n tls internal {\n client_auth {\n mode require\n }\n }\n root {dir}/a\n sitemap {\n ping http://127.0.0.1:9/{sitemap}\n }\n file_server\n}\n{origin} {\n respond other\n}",
 			want:      []string{"changes are not announced", "client certificate", "'trusted_proxies'"},
 		},
-		"a file system that is missing": {caddyfile: "{origin} {\n root {dir}/a\n sitemap {\n files {\n fs none\n }\n }\n file_server\n}", want: []string{"gathering pages failed", "there is no file system 'none'"}},
+		"a file system that is missing": {caddyfile: "{origin} {\n root {dir}/a\n sitemap {\n files {\n fs none\n }\n }\n file_server\n}", want: []string{harness.GatheringFails, "there is no file system 'none'"}},
 		"a site that aborts connections": {
 			caddyfile: "{origin} {\n root {dir}/a\n route {\n @anonymous remote_ip 192.0.2.1\n abort @anonymous\n sitemap\n file_server\n }\n}",
 			want:      []string{"the site refuses anonymous visitors", "192.0.2.1"},

@@ -72,9 +72,9 @@ func TestReasons(t *testing.T) {
 			"not included": 1, "redirect": 1, "not found": 2, "refused": 1, "server error": 1, "not HTML": 1, "no document": 1, "noindex": 2, "noindex in X-Robots-Tag": 1,
 			"refresh": 1, "canonical on another site": 1, "canonical is another page": 1, "duplicate": 1, "blocked by robots.txt": 1, "no incoming links": 1,
 		})
-		s.Logged("sitemap refreshed, nothing changed")
+		s.Logged(harness.Unchanged)
 	}
-	for _, line := range s.LogLines(`"msg":"sitemap refreshed`, `"pending":0`) {
+	for _, line := range s.LogLines(harness.Refreshed, `"pending":0`) {
 		if !strings.Contains(line, fmt.Sprintf(`"pages":%d,`, len(want))) {
 			t.Errorf("got %s, want %d pages", line, len(want))
 		}
@@ -109,7 +109,7 @@ func TestCanonicals(t *testing.T) {
 			s.Load(harness.Local + " {\n root * {dir}\n sitemap {\n refresh 1s\n " + test.settings + "\n}\n" + test.site + "\nfile_server\n}")
 			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append(slices.Clone(test.want), "/zzz.html"))...)
 			if strings.Contains(name, "no file") {
-				s.Logged("sitemap refreshed, nothing changed")
+				s.Logged(harness.Unchanged)
 				s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, append(slices.Clone(test.want), "/zzz.html"))...)
 			}
 		})
@@ -191,9 +191,9 @@ func TestBeyondDepth(t *testing.T) {
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", "/0.html", "/1.html", "/2.html"})...)
 	for range 2 { // also once nothing changes
 		s.WantLeftOut(map[string]int{"beyond depth": 1})
-		s.Logged("sitemap refreshed, nothing changed")
+		s.Logged(harness.Unchanged)
 	}
-	s.Logged(`"msg":"sitemap refreshed"`, `"beyond depth":1`, `"beyond depth":["/3.html"]`)
+	s.Logged(harness.Refreshed+`"`, `"beyond depth":1`, `"beyond depth":["/3.html"]`)
 	explained := s.Get("http://localhost:{admin}/sitemap/explain?url=" + url.QueryEscape(s.Expand(harness.Local)+"/3.html")).Text
 	if !strings.Contains(explained, `"reason":"beyond depth"`) || !strings.Contains(explained, "Raise 'depth'") {
 		t.Errorf("explained: %s", explained)

@@ -69,7 +69,7 @@ func TestPagesThatVisitorsGet(t *testing.T) {
 			maps.Copy(files, test.files)
 			s := start(t, origin+" {\n"+test.caddyfile+"\n}", files)
 			s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, test.want)...)
-			s.Logged("sitemap refreshed", test.left)
+			s.Logged(harness.Refreshed, test.left)
 			if !slices.Contains(test.want, "/private/") {
 				for _, document := range []string{"/sitemap.xml", "/sitemap.txt", "/robots.txt"} {
 					if r := s.Get(origin + document); strings.Contains(r.Text, "/private/plan") || strings.Contains(r.Text, "/private/deep") {
@@ -203,7 +203,7 @@ func TestUpstreamMaintenance(t *testing.T) {
 	}
 	s.Refreshes(2)
 	changed := func(name string) int {
-		return len(s.LogLines(`"msg":"sitemap refreshed"`, `"site":"`+originOf(name)+`"`))
+		return len(s.LogLines(harness.Refreshed+`"`, `"site":"`+originOf(name)+`"`))
 	}
 	for name, respond := range responses {
 		if was[name], changes[name] = s.Get(originOf(name)+"/sitemap.xml").Text, changed(name); strings.Count(was[name], "<loc>") != n {
@@ -226,7 +226,7 @@ func TestUpstreamMaintenance(t *testing.T) {
 			}
 		}
 	}
-	s.Logged("sitemap change held back until later refreshes confirm it", originOf("redirects"))
+	s.Logged(harness.HeldBack, originOf("redirects"))
 	s.RefreshedAgain(origins...)
 	check("meanwhile")
 	if pages := upstreams["unavailable"].fetched(); len(pages) != 1 {

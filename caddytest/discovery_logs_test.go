@@ -137,7 +137,7 @@ func TestDiscoverUnlinked(t *testing.T) {
 	harness.Must(t, os.WriteFile(filepath.Join(s.Dir, "before.log"), []byte(log), 0o644))
 	s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log")))
 	s.wantPages("/")
-	s.Logged("access log read", `"visits":`)
+	s.Logged(harness.LogRead, `"visits":`)
 	s.stay("/")
 	app.neverAsked(t, "/orders", "/share", "/wiki")
 	s.Load(app.in(logging("access_log {dir}/access.log {dir}/before.log {\n unlinked /orders/* /wiki/*\n }")))

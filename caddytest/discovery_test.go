@@ -51,7 +51,7 @@ func TestDiscoverLinks(t *testing.T) {
 		}
 	}
 	// A publication while pages are pending interrupts up to four fetches, which begin again.
-	const publication = `"msg":"sitemap refreshed`
+	const publication = harness.Refreshed
 	again := 4 * (len(s.LogLines(publication)) - len(s.LogLines(publication, `"pending":0`)))
 	for _, uri := range want {
 		n := app.asks(uri)
@@ -162,7 +162,7 @@ func TestDiscoverTogether(t *testing.T) {
 	check()
 	s.browse("203.0.113.77", "/guide.html", "/alone.html", "/", "/about", "/articles/1", "/tags/oak", "/share/secret", "/orders/12")
 	s.browse("198.51.100.2", "/guide.html", "/share/secret", "/orders/12")
-	s.Logged("access log read")
+	s.Logged(harness.LogRead)
 	s.stay(want...)
 	check()
 	app.neverAsked(t, "/share", "/orders")

@@ -228,7 +228,7 @@ func TestDocumentsOmitAndRules(t *testing.T) {
 	if d := s.document("http://localhost:{port}/sitemap.xml"); !strings.HasSuffix(d.Text, want) {
 		t.Errorf("got\n%s\nwant it to end in\n%s", d.Text, want)
 	}
-	s.Logged("sitemap refreshed", `"excluded":2`)
+	s.Logged(harness.Refreshed, `"excluded":2`)
 }
 
 // TestDocumentsBesideTheIndex has an index with another name, in a folder.
@@ -251,5 +251,5 @@ func TestDocumentsBesideTheIndex(t *testing.T) {
 	if r := s.Get("http://localhost:{port}/sitemap.xml"); r.Text != "" {
 		t.Errorf("the default name answers %.100q", r.Text)
 	}
-	s.Logged("sitemap refreshed", `"outside the sitemap's folder":1`)
+	s.Logged(harness.Refreshed, `"outside the sitemap's folder":1`)
 }

@@ -54,7 +54,7 @@ func TestHungDisk(t *testing.T) {
 				}
 				s.wantHealthy(caddyfile)
 				if what == "state" {
-					s.Logged(`"level":"warn"`, "cannot store the records")
+					s.Logged(`"level":"warn"`, harness.NotStored)
 				}
 				promptly(t, "Stop", s.Stop)
 				d.goOn()
@@ -178,7 +178,7 @@ func TestFailingDisk(t *testing.T) {
 			if lines := s.LogLines("damaged"); len(lines) > 0 {
 				t.Errorf("the log says %s", lines[0])
 			}
-			s.Logged(`"level":"warn"`, "cannot store the records")
+			s.Logged(`"level":"warn"`, harness.NotStored)
 		})
 	}
 }

@@ -132,5 +132,5 @@ func TestHangingList(t *testing.T) {
 		t.Errorf("the first answer is %d", r.StatusCode)
 	}
 	s.WantLocs(harness.Local+"/sitemap.xml", harness.Local+"/", harness.Local+"/a.html")
-	s.Logged("gathering pages failed", "urls")
+	s.Logged(harness.GatheringFails, "urls")
 }

@@ -126,7 +126,7 @@ func TestManyPagesBehindOne(t *testing.T) {
 	})
 	// The links of the front page are some 65,000, which takes a while beside other tests.
 	s.Eventually(func() bool { return len(s.RefreshLines()) > 0 }, s.SitemapLog)
-	line := s.Logged("sitemap refreshed", "over max_paths")
+	line := s.Logged(harness.Refreshed, "over max_paths")
 	n := 0
 	s.Eventually(func() bool {
 		n = len(s.Locs(harness.Local + "/sitemap.xml"))

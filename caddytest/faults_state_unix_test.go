@@ -47,7 +47,7 @@ func TestHungState(t *testing.T) {
 		}
 	})
 	s.wantHealthy(caddyfile)
-	s.Logged("cannot store the records", `"level":"warn"`)
+	s.Logged(harness.NotStored, `"level":"warn"`)
 	promptly(t, "Stop", s.Stop)
 	free()
 	harness.Must(t, os.Rename(aside, manifest))

@@ -253,7 +253,7 @@ func TestPending(t *testing.T) {
 		}
 	}
 	s.Passed(time.Second)
-	if lines := s.LogLines(`"msg":"sitemap refreshed`); len(lines) > 20 {
+	if lines := s.LogLines(harness.Refreshed); len(lines) > 20 {
 		t.Errorf("there were %d publications", len(lines))
 	}
 }

@@ -157,7 +157,7 @@ func TestRefreshFollowsFiles(t *testing.T) {
 	s.WantLocs(url, "http://localhost:{port}/", "http://localhost:{port}/a.html", "http://localhost:{port}/b.html")
 
 	s.Crawled()
-	changes := len(s.LogLines(`"level":"info"`, "sitemap refreshed"))
+	changes := len(s.LogLines(`"level":"info"`, harness.Refreshed))
 	before := s.Get(url)
 	s.Quietly(1)
 	after := s.Get(url)
@@ -180,7 +180,7 @@ func TestRefreshFollowsFiles(t *testing.T) {
 	if r := s.Get(url); r.Header.Get("Etag") == before.Header.Get("Etag") {
 		t.Error("other pages have the same ETag")
 	}
-	if n := len(s.LogLines(`"level":"info"`, "sitemap refreshed")) - changes; n > 3 {
+	if n := len(s.LogLines(`"level":"info"`, harness.Refreshed)) - changes; n > 3 {
 		t.Errorf("after the first crawl, %d lines say that it was refreshed; only changes are worth one", n)
 	}
 }
@@ -194,16 +194,13 @@ func scriptedSites(t *testing.T, n int, options string) string {
 	return strings.Join(hosts, ", ") + " {\n\tsitemap {\n\t\trefresh 1s\n\t\tscripted " + t.Name() + "\n\t\t" + options + "\n\t}\n\t" + aPage + "\n}"
 }
 
-// heldBack is what the log says of a change that is to be confirmed.
-const heldBack = "sitemap change held back until later refreshes confirm it"
-
 // TestFailingSource and TestPanickingSource are promise 4, seen from outside.
 func TestFailingSource(t *testing.T) {
 	s := testHeldBack(t, func(script *script) {
 		script.err = errors.New("scripted failure")
 		script.pages = []string{"/a"}
 	})
-	s.wantLoggedOnce("gathering pages failed", "scripted failure")
+	s.wantLoggedOnce(harness.GatheringFails, "scripted failure")
 }
 
 func TestPanickingSource(t *testing.T) {
@@ -211,8 +208,8 @@ func TestPanickingSource(t *testing.T) {
 		script.panics = true
 		script.pages = []string{"/a"}
 	})
-	s.wantLoggedOnce("gathering pages failed", "as the script says")
-	s.wantLoggedOnce("gathering pages failed", `"stack"`)
+	s.wantLoggedOnce(harness.GatheringFails, "as the script says")
+	s.wantLoggedOnce(harness.GatheringFails, `"stack"`)
 }
 
 // wantLoggedOnce reports if a line with some words was not logged once.
@@ -237,10 +234,10 @@ func testHeldBack(t *testing.T, fail func(*script)) *server {
 	wantAll()
 	good := s.Get(url)
 	script.with(func() { fail(script) })
-	s.Logged(heldBack)
+	s.Logged(harness.HeldBack)
 	script.await(s, 2)
 	wantAll()
-	s.wantLoggedOnce(heldBack)
+	s.wantLoggedOnce(harness.HeldBack)
 	script.with(func() {
 		script.err = nil
 		script.panics = false

@@ -57,7 +57,7 @@ func TestOutageIsLogged(t *testing.T) {
 				s.T.Errorf("%q is logged %d times", message, n)
 			}
 		}
-		if n := len(s.LogLines("gathering pages failed")); n != 1 {
+		if n := len(s.LogLines(harness.GatheringFails)); n != 1 {
 			s.T.Errorf("%d lines say that it begins", n)
 		}
 	}
@@ -116,7 +116,7 @@ func TestRefreshedSaysWhatChanged(t *testing.T) {
 	site := harness.Local + " {\n root * {dir}/site\n sitemap {\n refresh 1h\n }\n file_server\n}"
 	s := start(t, site, map[string]string{"site/index.html": "home", "site/a.html": "a", "site/b.html": "b"})
 	last := func() (c struct{ Added, Changed, Removed int }) {
-		lines := s.LogLines(`"msg":"sitemap refreshed"`)
+		lines := s.LogLines(harness.Refreshed + `"`)
 		harness.Must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &c))
 		return c
 	}

@@ -55,7 +55,7 @@ func TestCombinedLogs(t *testing.T) {
 	}
 	s.WriteRaw("lines.log", log.String())
 	s.Load(logSite("lines"))
-	s.Logged("access log read")
+	s.Logged(harness.LogRead)
 	s.Refreshes(1)
 	s.WantLocs(originOf("lines")+"/sitemap.xml", harness.Below(originOf("lines"), []string{"/", "/absolute", "/host", "/list", "/three", "/tight", "/upper"})...)
 }
@@ -90,7 +90,7 @@ func TestLogWithoutAgents(t *testing.T) {
 		config += logSite(name)
 	}
 	s.Load(config)
-	s.Eventually(func() bool { return len(s.LogLines("access log read")) == len(cases) }, s.SitemapLog)
+	s.Eventually(func() bool { return len(s.LogLines(harness.LogRead)) == len(cases) }, s.SitemapLog)
 	for name, test := range cases {
 		hinted := s.LogLines(`"level":"warn"`, name+".log", hint)
 		status := s.Get(api + "/sitemap/sites?site=" + originOf(name)).Text

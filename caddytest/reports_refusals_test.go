@@ -24,7 +24,7 @@ func (s *server) wantSaid(level string, words ...string) {
 			continue
 		}
 		for _, line := range s.LogLines(`"level":"`+l+`"`, `"logger":"http.handlers.sitemap`) {
-			isUsual := strings.Contains(line, `"msg":"sitemap refreshed`) || strings.Contains(line, "no incoming links")
+			isUsual := strings.Contains(line, harness.Refreshed) || strings.Contains(line, "no incoming links")
 			if !isUsual {
 				all = append(all, line)
 			}

@@ -246,6 +246,6 @@ http://localhost:{tls} {
 			t.Errorf("%s: got status %d, %q", path, r.StatusCode, r.Text)
 		}
 	}
-	s.Logged("no page to list", "http://localhost:{port}", `"not included":1`)
-	s.Logged("no page to list", "http://localhost:{tls}", `"error page":1`, `"excluded":2`)
+	s.Logged(harness.NoPage, "http://localhost:{port}", `"not included":1`)
+	s.Logged(harness.NoPage, "http://localhost:{tls}", `"error page":1`, `"excluded":2`)
 }

@@ -15,11 +15,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// Words of what the log says of the state.
-const (
-	unusable = "the stored records are damaged"
-	unkept   = "cannot store the records"
-)
+// unusable is what the log says of a state that is damaged.
+const unusable = "the stored records are damaged"
 
 // stateIn is a site whose state is kept in a folder, with options of the sitemap.
 func stateIn(folder, options string) string {
@@ -211,11 +208,11 @@ func TestStateFolders(t *testing.T) {
 			s.Crawled()
 			before := s.served()
 			warnings := func() []string { return s.LogLines(`"level":"warn"`, "sitemap") }
-			if lines := warnings(); test.warns && (len(lines) != 1 || !strings.Contains(lines[0], unkept)) || !test.warns && len(lines) > 0 {
+			if lines := warnings(); test.warns && (len(lines) != 1 || !strings.Contains(lines[0], harness.NotStored)) || !test.warns && len(lines) > 0 {
 				t.Errorf("the log warns %s", lines)
 			}
 			if test.warns {
-				s.Logged(unkept, s.Expand(`"folder":"`+test.folder+`"`), `"remedy":"name a folder that can be written`)
+				s.Logged(harness.NotStored, s.Expand(`"folder":"`+test.folder+`"`), `"remedy":"name a folder that can be written`)
 			}
 			asked.since()
 			if name == "a file" {
@@ -266,7 +263,7 @@ func TestRootGoneAfterRestart(t *testing.T) {
 			harness.Must(t, os.Mkdir(root, 0o755))
 			s.Begin(caddyfile)
 			s.wantServed(before, "a restart with an empty root")
-			s.Logged(heldBack)
+			s.Logged(harness.HeldBack)
 			s.wantServed(before, "a refresh of an empty root")
 			if !back {
 				s.Restart(caddyfile)
@@ -291,7 +288,7 @@ func TestHomeless(t *testing.T) {
 	if r := s.First(c); r.StatusCode != http.StatusOK {
 		t.Fatalf("status %d\n%s", r.StatusCode, s.SitemapLog())
 	}
-	s.Logged("sitemap refreshed, nothing changed")
+	s.Logged(harness.Unchanged)
 	if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != 1 || !strings.Contains(lines[0], "no home folder") {
 		t.Errorf("the log warns: %s", lines)
 	}

@@ -90,7 +90,7 @@ func TestURLsReadAgain(t *testing.T) {
 		t.Errorf("the log has %s", line)
 	}
 	say("")
-	s.Logged("gathering pages failed", "/pages", "status 503")
+	s.Logged(harness.GatheringFails, "/pages", "status 503")
 	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-2", "/file-1", "/file-2"})...)
 	say("/app-3\n")
 	s.WantLocs(origin+"/sitemap.xml", harness.Below(origin, []string{"/app-3", "/file-1", "/file-2"})...)

@@ -141,7 +141,7 @@ func TestUnwatchedFiles(t *testing.T) {
 			t.Errorf("it is refreshed in %s", left)
 		}
 	}
-	if lines := s.LogLines("files are not watched"); len(lines) != 1 {
+	if lines := s.LogLines(harness.NotWatched); len(lines) != 1 {
 		t.Errorf("the log says %q", lines)
 	}
 }

@@ -56,7 +56,7 @@ func (s *Server) SitemapLog() string {
 func (s *Server) RefreshedAgain(origins ...string) {
 	s.T.Helper()
 	ended := func(origin string) int {
-		return len(s.LogLines(`"msg":"sitemap refreshed`, `"site":"`+origin+`"`))
+		return len(s.LogLines(Refreshed, `"site":"`+origin+`"`))
 	}
 	before := make(map[string]int)
 	for _, origin := range origins {
@@ -77,7 +77,7 @@ type RefreshLine struct {
 func (s *Server) RefreshLines() []RefreshLine {
 	s.T.Helper()
 	var lines []RefreshLine
-	for _, line := range s.LogLines(`"msg":"sitemap refreshed`) {
+	for _, line := range s.LogLines(Refreshed) {
 		var r RefreshLine
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			s.T.Fatal(err)
@@ -103,7 +103,7 @@ func (s *Server) WantLeftOut(want map[string]int) {
 // Quietly refreshes all sites until so many more refreshes have changed nothing.
 func (s *Server) Quietly(more int) {
 	s.T.Helper()
-	count := func() int { return len(s.LogLines("sitemap refreshed, nothing changed")) }
+	count := func() int { return len(s.LogLines(Unchanged)) }
 	from := count()
 	s.Eventually(func() bool {
 		s.Refreshes(1)
