@@ -148,8 +148,8 @@ func sites(r *http.Request, a *App, query url.Values) (any, error) {
 	all := make([]siteStatus, 0, len(wanted))
 	for _, s := range wanted {
 		st := s.status()
-		if w, hasRefetch := refetches[s]; hasRefetch {
-			st.Fetching = s.refetching(r.Context(), w)
+		if _, hasRefetch := refetches[s]; hasRefetch {
+			st.PagesDue = s.pagesDue(r.Context())
 		}
 		all = append(all, st)
 	}
@@ -253,7 +253,7 @@ type siteStatus struct {
 
 	Watched []watchedRoot `json:"watched,omitempty"` // roots of the sources
 
-	Fetching *refetching `json:"fetching,omitempty"` // what an operator wants fetched again; nil: this request wants nothing
+	PagesDue *int `json:"pages_due,omitempty"` // now, at the pace of `crawl rate`; nil: this request wants none to be fetched again
 
 	Storage *storageStatus `json:"storage,omitempty"` // nil: it is not shared
 

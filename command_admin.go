@@ -36,8 +36,8 @@ Only pages that are due are fetched.
 
 With --fetch, all pages of the site, or of all sites, are fetched again; with URLs,
 these pages. Upstreams get these requests at the rate of 'crawl', so the command may
-end before all are fetched: 'pages left' says how many are not. A changed text counts
-once another fetch, a minute later, confirms it: 'pages to confirm' says of how many.`,
+end before all are fetched: 'pages due' says how many are due now. A changed text
+counts once another fetch, a minute later, confirms it.`,
 		}),
 		adminCommand(http.MethodGet, "/sitemap/explain", "", &cobra.Command{
 			Use:   "explain URL | --site URL PATH",

@@ -38,6 +38,15 @@ func (w refetch) and(before *refetch) *refetch {
 	return &refetch{all: w.all || before.all, paths: slices.Compact(paths)}
 }
 
+// has reports whether a page is wanted. w may be nil.
+func (w *refetch) has(path string) bool {
+	if w == nil {
+		return false
+	}
+	_, isNamed := slices.BinarySearch(w.paths, path)
+	return w.all || isNamed
+}
+
 // addRefetch adds to what is wanted.
 func (st *siteState) addRefetch(w refetch) {
 	for {
@@ -155,46 +164,24 @@ func (s *site) readPublished(read func(served *publication) error) (err error) {
 	return err
 }
 
-// refetching is what has become of a refetch.
-type refetching struct {
-	Left        int      `json:"pages_left"`                 // pages that are still to be fetched, at the pace of `crawl rate`
-	Unconfirmed int      `json:"pages_to_confirm,omitempty"` // those that have changed, which another fetch confirms a minute later
-	Waits       string   `json:"waits_for,omitempty"`        // what begins with it; "": it has begun
-	Unknown     []string `json:"unknown,omitempty"`          // URLs of which nothing is known, so that they are not fetched
-}
-
-// refetching returns what has become of a refetch after a refresh.
-func (s *site) refetching(ctx context.Context, w refetch) *refetching {
-	f := new(refetching)
-	if s.state.refetch.Load() != nil {
-		f.Waits = "the next refresh"
-	}
-	for _, path := range w.paths {
-		if s.recordOf(ctx, path) == nil {
-			f.Unknown = append(f.Unknown, s.origin+path)
-		}
-	}
+// pagesDue counts the known pages that are due now, and those that an operator wants before a crawl has begun with them. Those
+// that were never fetched are counted as pending.
+func (s *site) pagesDue(ctx context.Context) *int {
+	due := 0
 	g := s.published().generation
 	if g == nil {
-		return f
+		return &due
 	}
+	wanted := s.state.refetch.Load()
+	now := s.app.now().Unix()
 	for rec, err := range g.Records(ctx) {
 		if err != nil {
 			break
 		}
-		if isLeft(rec) {
-			f.Left++
-		}
-		if rec.Steadiness.IsInDoubt() && (w.all || slices.Contains(w.paths, rec.Path)) {
-			f.Unconfirmed++
+		isDue := rec.Due <= now || wanted.has(rec.Path)
+		if isDue && isFetchedAgain(rec) {
+			due++
 		}
 	}
-	return f
-}
-
-// isLeft reports whether a page is still to be fetched because an operator wants it. All that are known are wanted, but
-// some are never fetched, and those that never were are counted as pending.
-func isLeft(rec *store.Record) bool {
-	hasRefetch := rec.Cause == store.ByOperator || rec.Cause == store.ByOperatorForAll
-	return hasRefetch && isFetchedAgain(rec)
+	return &due
 }

@@ -64,12 +64,11 @@ func (b *bench) post(query url.Values) (all sitesStatus, err error) {
 func TestRefetch(t *testing.T) {
 	const site = "http://named.example"
 	for name, test := range map[string]struct {
-		query   url.Values
-		crawl   Crawl
-		want    string // pages that are fetched, and what is said
-		unknown string
-		err     string
-		status  int
+		query  url.Values
+		crawl  Crawl
+		want   string // pages that are fetched
+		err    string
+		status int
 	}{
 		"no refetch":              {query: url.Values{"site": {site}}, want: ""}, // the alias, too, would request its front page
 		"all":                     {query: url.Values{"fetch": {"all"}}, want: "/ /a /b /sub/c"},
@@ -80,7 +79,7 @@ func TestRefetch(t *testing.T) {
 		"the front page":          {query: url.Values{"fetch": {site}}, want: "/"},
 		"at an alias":             {query: url.Values{"fetch": {"http://www.named.example/a"}}, want: "/a"},
 		"as a file":               {query: url.Values{"fetch": {site + "/index.html", site + "/sub/c.html"}}, want: "/ /sub/c"},
-		"one that is not known":   {query: url.Values{"fetch": {site + "/a", site + "/new"}}, want: "/a", unknown: site + "/new"},
+		"one that is not known":   {query: url.Values{"fetch": {site + "/a", site + "/new"}}, want: "/a"},
 		"another host":            {query: url.Values{"fetch": {site + "/a", "http://other.example/a"}}, err: "fetch=http://other.example/a: no sitemap covers this URL; sites: ", status: 404},
 		"no URL":                  {query: url.Values{"fetch": {"/a"}}, err: "fetch=/a: not the URL of a page", status: 400},
 		"nothing":                 {query: url.Values{"fetch": {""}}, err: "fetch=: not the URL of a page", status: 400},
@@ -141,15 +140,15 @@ func TestRefetch(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("the site is not shown: %+v", all)
 			}
-			f := all.Sites[i].Fetching
+			due := all.Sites[i].PagesDue
 			if test.query["fetch"] == nil {
-				if f != nil {
-					t.Errorf("without a refetch, got %+v", f)
+				if due != nil {
+					t.Errorf("without a refetch, %d pages are due", *due)
 				}
 				return
 			}
-			if f == nil || f.Left != 0 || f.Waits != "" || strings.Join(f.Unknown, " ") != test.unknown {
-				t.Errorf("got %+v, want no page left and unknown %q", f, test.unknown)
+			if due == nil || *due != 0 {
+				t.Errorf("got %+v, want no page that is due", all.Sites[i])
 			}
 			clear(requests)
 			b.refresh(s)
@@ -182,10 +181,9 @@ func TestRefetchLeft(t *testing.T) {
 		s.state.addRefetch(refetch{all: true})
 		s.schedule.Request(time.Now())
 		s.run()
-		f := s.refetching(t.Context(), refetch{all: true})
-		fetched := len(requests)
-		if f.Left == 0 || f.Left >= 50 || f.Waits != "" {
-			t.Errorf("got %+v after %d requests", f, fetched)
+		due := *s.pagesDue(t.Context())
+		if due == 0 || due >= 50 {
+			t.Errorf("%d pages are due after %d requests", due, len(requests))
 		}
 		for range 5 {
 			time.Sleep(time.Minute)
@@ -196,8 +194,8 @@ func TestRefetchLeft(t *testing.T) {
 				t.Errorf("%s was fetched %d times", path, requests[path])
 			}
 		}
-		if f := s.refetching(t.Context(), refetch{all: true}); f.Left != 0 {
-			t.Errorf("got %+v at the end", f)
+		if due := *s.pagesDue(t.Context()); due != 0 {
+			t.Errorf("%d pages are due at the end", due)
 		}
 	})
 }
@@ -244,8 +242,8 @@ func TestRefetchStays(t *testing.T) {
 			if result == outcome.Published || result == outcome.Unchanged {
 				t.Fatalf("the refresh is %s", result)
 			}
-			if f := s.refetching(t.Context(), refetch{}); f.Waits == "" {
-				t.Error("the refetch is gone")
+			if due := *s.pagesDue(t.Context()); due != 1 {
+				t.Errorf("%d pages are due, want the one that is wanted", due)
 			}
 			// The next configuration has the same state.
 			next := newBench(t, nil)
@@ -257,8 +255,8 @@ func TestRefetchStays(t *testing.T) {
 			if requests["/a"] != 1 {
 				t.Errorf("it was fetched %d times", requests["/a"])
 			}
-			if f := again.refetching(t.Context(), refetch{}); f.Waits != "" {
-				t.Errorf("got %+v", f)
+			if due := *again.pagesDue(t.Context()); due != 0 {
+				t.Errorf("%d pages are due", due)
 			}
 		})
 	}
@@ -337,41 +335,33 @@ func TestFleetRefetch(t *testing.T) {
 	}
 }
 
-// TestRefetchConfirms: of the pages that an operator has fetched again, it is said how many are fetched once more, as their text has
-// changed, until they are.
+// TestRefetchConfirms: pages whose text has changed are due again a minute later, and then no more.
 func TestRefetchConfirms(t *testing.T) {
-	for name, test := range map[string]struct {
-		w    refetch
-		want int
-	}{
-		"all":                         {refetch{all: true}, 2},
-		"one that has changed":        {refetch{paths: []string{"/a"}}, 1},
-		"two, of which one is as was": {refetch{paths: []string{"/b", "/c"}}, 1},
-		"one as it was":               {refetch{paths: []string{"/c"}}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, nil)
-			b.lists("/a", "/b", "/c")
-			s := b.site("named.example")
-			b.wantPages(s, 3)
-			b.refresh(s)
-			found := b.pages
-			b.pages = func(w http.ResponseWriter, r *http.Request) error {
-				err := found(w, r)
-				if r.URL.Path == "/a" || r.URL.Path == "/b" {
-					_, _ = io.WriteString(w, "<p>It is corrected.")
-				}
-				return err
-			}
-			s.state.addRefetch(refetch{all: true})
-			b.refresh(s)
-			if f := s.refetching(t.Context(), test.w); f.Unconfirmed != test.want || f.Left != 0 {
-				t.Errorf("got %+v, want %d pages to confirm", f, test.want)
-			}
-			b.refresh(s)
-			if f := s.refetching(t.Context(), test.w); f.Unconfirmed != 0 {
-				t.Errorf("a minute later: got %+v", f)
-			}
-		})
+	b := newBench(t, nil)
+	b.lists("/a", "/b", "/c")
+	s := b.site("named.example")
+	b.wantPages(s, 3)
+	b.refresh(s)
+	found := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		err := found(w, r)
+		if r.URL.Path == "/a" || r.URL.Path == "/b" {
+			_, _ = io.WriteString(w, "<p>It is corrected.")
+		}
+		return err
 	}
+	s.state.addRefetch(refetch{all: true})
+	want := func(when string, want int) {
+		t.Helper()
+		if due := *s.pagesDue(t.Context()); due != want {
+			t.Errorf("%s: %d pages are due, want %d", when, due, want)
+		}
+	}
+	want("before", 3)
+	b.refresh(s)
+	want("after", 0)
+	b.clock = b.clock.Add(time.Minute)
+	want("a minute later", 2)
+	b.refresh(s)
+	want("when they were confirmed", 0)
 }

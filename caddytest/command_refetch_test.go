@@ -76,10 +76,9 @@ func TestCommandRefetch(t *testing.T) {
 	app.remove("/chairs/00")
 	app.remove("/chairs/01")
 	s.command("refresh").want(t, 0, nil, nil, `pages +13\n`)
-	s.command("refresh", "--fetch", harness.Local+"/chairs/00", harness.Local+"/new").want(t, 0, nil, nil,
-		`fetching\n +pages left +0\n +unknown +http://localhost:\d+/new\n`)
+	s.command("refresh", "--fetch", harness.Local+"/chairs/00", harness.Local+"/new").want(t, 0, nil, nil, `pages due +0\n`)
 	s.WantLocs(sitemap, harness.Below(harness.Local, append([]string{"/"}, app.pages[1:]...))...)
-	s.command("refresh", "--fetch", "--site", harness.Local).want(t, 0, nil, nil, `pages +11\n`, `pages left +0\n`)
+	s.command("refresh", "--fetch", "--site", harness.Local).want(t, 0, nil, nil, `pages +11\n`, `pages due +0\n`)
 	s.WantLocs(sitemap, harness.Below(harness.Local, append([]string{"/"}, app.pages[2:]...))...)
 
 	s.command("refresh", "--fetch", "http://nobody.example/").want(t, 1, nil, []string{"fetch=http://nobody.example/: no sitemap covers this URL"})

@@ -132,7 +132,7 @@ func TestManySitesRefresh(t *testing.T) {
 	if len(others) > 0 {
 		t.Errorf("other sites were refreshed: %q\n%s", others, s.SitemapLog())
 	}
-	s.command("refresh", "--site", "http://shop-17", "--fetch").want(t, 0, nil, nil, `\n +pages +2\n`, `fetching\n +pages left +0\n`)
+	s.command("refresh", "--site", "http://shop-17", "--fetch").want(t, 0, nil, nil, `\n +pages +2\n`, `\n +pages due +0\n`)
 }
 
 // TestManySitesMetrics: each named site has one value of the label site, and all others have one in common.

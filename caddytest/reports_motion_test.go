@@ -154,7 +154,7 @@ func TestDuplicateChanges(t *testing.T) {
 				}
 			}
 			fetch := func(path string) {
-				s.command("refresh", "--fetch", harness.Local+path).want(t, 0, nil, nil, `pages left +0\n`)
+				s.command("refresh", "--fetch", harness.Local+path).want(t, 0, nil, nil, `pages due +0\n`)
 			}
 			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, []string{"/", listed})...)
 			begun := time.Now().Unix()
