@@ -91,7 +91,7 @@ func isIndexable(p *page) bool { return p.condition == indexable }
 
 func (m *model) correct(r *rand.Rand) {
 	p, ok := pick(r, m.site.some(isIndexable))
-	if !ok {
+	if !ok || m.confuses {
 		return
 	}
 	m.site.mu.Lock()
@@ -155,6 +155,9 @@ func (m *model) deploy(r *rand.Rand) {
 			of[p.isFile]++
 		}
 	}
+	// Of so few pages, it does not show which change is the template's, and which the page's own.
+	isFew := func(n int) bool { return 0 < n && n < fewestShared }
+	m.confuses = adds > 0 && (isFew(of[true]) || isFew(of[false]))
 	m.deployments++
 	m.note("%d pages each %s, another template: %v", len(pages), pace, adds > 0)
 	for i, p := range pages {
@@ -163,7 +166,8 @@ func (m *model) deploy(r *rand.Rand) {
 			m.site.mu.Lock()
 			p.template += adds
 			isThere := p.condition == indexable
-			if corrects && isThere {
+			isCorrected := corrects && isThere && !m.confuses
+			if isCorrected {
 				p.text[0] = words(r, 15)
 			}
 			m.site.mu.Unlock()
@@ -176,7 +180,7 @@ func (m *model) deploy(r *rand.Rand) {
 			if of[p.isFile] < fewestShared {
 				m.oracle.mayBeDated(p)
 			}
-			if corrects && isThere {
+			if isCorrected {
 				m.oracle.changed(p)
 			}
 		})
@@ -184,6 +188,7 @@ func (m *model) deploy(r *rand.Rand) {
 	m.in(time.Duration(len(pages))*pace, func() {
 		m.note("deployed")
 		m.deployments--
+		m.confuses = false
 		m.deployed = time.Now()
 	})
 }

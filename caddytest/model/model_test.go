@@ -66,6 +66,7 @@ type model struct {
 	events   int // so far
 
 	deployments int       // under way
+	confuses    bool      // nothing is corrected meanwhile
 	deployed    time.Time // the last one
 }
 
