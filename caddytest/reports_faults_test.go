@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -238,4 +241,58 @@ func TestHintsAsTyped(t *testing.T) {
 			t.Errorf("%s: %q: %v", option, corrected, err)
 		}
 	}
+}
+
+// TestAdviceAsTyped: what warnings and explanations say to write is valid in the block of the site.
+func TestAdviceAsTyped(t *testing.T) {
+	s := prepare(t, nil)
+	values := strings.NewReplacer("<folder>", "{dir}", "<root>", "{dir}", "%s", "json")
+	arguments := map[string]string{"base_url": "https://example.com", "links": "", "files": ""}
+	elsewhere := map[string]string{
+		"state":           "{\nsitemap {\nstate {dir}/state\n}\n}\n",
+		"state off":       "{\nsitemap {\nstate off\n}\n}\n",
+		"trusted_proxies": "{\nservers {\ntrusted_proxies static private_ranges\n}\n}\n",
+	}
+	inLog := []string{"format json"}
+	advice := regexp.MustCompile(`(?:[Ss]et|[Ww]rite|[Nn]ame it with|[Rr]emove|by) '([a-z_]+(?: [^']*)?)'`)
+	found := 0
+	for _, line := range productStrings(t) {
+		for _, match := range advice.FindAllStringSubmatch(line, -1) {
+			typed := values.Replace(match[1])
+			if strings.HasPrefix(typed, "caddy ") || strings.HasPrefix(typed, "root ") || typed == "client_auth" || slices.Contains(inLog, typed) {
+				continue // a command, or a directive of Caddy's own
+			}
+			found++
+			global, isGlobal := elsewhere[typed]
+			option := typed + " " + arguments[typed]
+			if isGlobal {
+				option = ""
+			}
+			config := global + "http://localhost:{port} {\nroot {dir}\nsitemap {\n" + option + "\n}\nfile_server\n}\n"
+			if _, err := s.Adapt(config); err != nil {
+				t.Errorf("%q: %v\n%s", typed, err, line)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("found %d pieces of advice", found)
+	}
+}
+
+// productStrings are the lines of the product's code.
+func productStrings(t *testing.T) (lines []string) {
+	t.Helper()
+	files, err := filepath.Glob("../*.go")
+	harness.Must(t, err)
+	more, err := filepath.Glob("../internal/*/*.go")
+	harness.Must(t, err)
+	for _, file := range append(files, more...) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		harness.Must(t, err)
+		lines = append(lines, strings.Split(string(data), "\n")...)
+	}
+	return lines
 }
