@@ -269,14 +269,14 @@ type siteStatus struct {
 
 // status is what there is to show of a site.
 func (s *site) status() siteStatus {
-	st := siteStatus{Site: s.url(), Sitemap: s.sitemapURL(), NamedBy: namedByConfiguration}
+	st := siteStatus{Site: s.url(), Sitemap: s.sitemap, NamedBy: namedByConfiguration}
 	if s.onDemand {
 		st.NamedBy = namedByVisitors
 	}
 	// An alias serves nothing, and is not refreshed: the rest is told of its main site.
 	if main := s.main.Load(); main != nil {
 		st.ServedBy = main.url()
-		st.Sitemap = main.sitemapURL()
+		st.Sitemap = main.sitemap
 		return st
 	}
 	if probed := s.probed.Load(); probed != nil && probed.movedTo != "" {

@@ -130,7 +130,7 @@ func TestEvents(t *testing.T) {
 		t.Fatalf("got %+v, and the log %+v", all.events, logs.All())
 	}
 	last := all.events[1]
-	want := map[string]any{"urls": 3, "site": "http://a.example", "sitemap": s.sitemapURL()}
+	want := map[string]any{"urls": 3, "site": "http://a.example", "sitemap": s.sitemap}
 	if last.Name() != "sitemap_announced" || !maps.Equal(last.Data, want) {
 		t.Errorf("got %s, %v, want %v", last.Name(), last.Data, want)
 	}

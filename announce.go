@@ -145,6 +145,7 @@ func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
 func (s *site) loadQueue(ctx context.Context) error {
 	var stored []byte
 	var damage error
+	s.adopt()
 	err := s.state.queued.Load(ctx, func(data []byte) {
 		q, malformed := announce.New(data, s.announceConfig())
 		if s.state.fleet == nil && s.state.queue.Load() != nil {
@@ -181,7 +182,7 @@ func (s *site) announceConfig() announce.Config {
 	c := s.handler.settings.announce
 	c.Origin = s.origin
 	c.Prefix = cmp.Or(s.handler.settings.prefix, s.prefix)
-	c.Sitemap = s.sitemapURL()
+	c.Sitemap = s.sitemap
 	c.Feed = s.feedURL()
 	return c
 }

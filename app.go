@@ -94,22 +94,18 @@ type App struct {
 	sharing  storageSetting
 	fetchers map[*caddyhttp.Server]*serverFetcher
 
-	handlers []*Handler  // complete once provisioned
-	sampled  *zap.Logger // of the handlers, for sites on demand: each message once a minute; nil: there are no handlers
-	aliasing sync.Mutex  // held while aliases are settled; mu is not taken meanwhile
+	handlers []*Handler      // complete once provisioned
+	named    map[string]bool // URLs of the sites that the configuration names; complete once the first of them is made
+	sampled  *zap.Logger     // of the handlers, for sites on demand: each message once a minute; nil: there are no handlers
+	aliasing sync.Mutex      // held while aliases are settled; mu is not taken meanwhile
 
 	mu        sync.RWMutex
 	sites     map[siteID]*site
 	keys      map[string]bool      // of their states
-	formers   *[]*siteState        // of the configuration before, while the named sites are made; nil: they are to be found
 	hosts     map[siteID]*hostSite // the one site of a host, by its ID without a port: see Handler.followsPort
 	scheduled bool                 // refreshes have started
 	full      time.Time            // when there was last no room for a site
 	refused   int                  // sites for which there was no room
-
-	listing  wait.Slots // one, taken while the state folder is listed
-	listed   time.Time  // when it was; zero: never
-	prefixes []string   // that it had then: see neighbors
 
 	started   chan struct{} // closed when the handlers' mounts are known
 	running   context.Context
@@ -158,7 +154,6 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
 	a.slots = wait.NewSlots(half)
 	a.compute = wait.NewSlots(half)
-	a.listing = wait.NewSlots(1)
 	a.turns = schedule.NewTurns(maxRefreshes)
 	a.folder, err = stateFolder(a.State)
 	if err != nil {
@@ -194,10 +189,8 @@ func (a *App) Start() error {
 	a.before = latest.Swap(a.number)
 	a.locateHandlers()
 	// Requests wait for this, and so find these sites made.
-	a.formers = formerStates()
 	a.namedSites()
 	a.takeOver()
-	a.formers = nil
 	close(a.started)
 	a.mu.Lock()
 	a.scheduled = true
@@ -252,7 +245,7 @@ func (a *App) takeOver() {
 	})
 	for _, st := range found {
 		// Nearly all are made already: where there are a thousand, they need no handler to be found.
-		if a.keys[st.key] {
+		if a.keys[st.place.key] {
 			continue
 		}
 		if h := a.handlerOf(st); h != nil {
@@ -303,8 +296,8 @@ func (a *App) Cleanup() error {
 
 // namedSites makes and returns the sites that matchers and base URLs name. There may be thousands.
 func (a *App) namedSites() []*site {
-	var named []*site
-	isMade := make(map[*site]bool)
+	a.named = make(map[string]bool)
+	var ids []siteID
 	for _, h := range a.handlers {
 		isDone := make(map[string]bool) // by prefix, which thousands of mounts may share
 		for _, m := range h.mounts {
@@ -318,11 +311,22 @@ func (a *App) namedSites() []*site {
 			}
 			for _, host := range hosts {
 				id, _ := h.idOf(&http.Request{Host: host}, m.prefix)
-				if s, err := a.site(id); err == nil && !isMade[s] {
-					isMade[s] = true
-					named = append(named, s)
-				}
+				i := newIdentity(id, false)
+				a.named[i.url()] = true
+				ids = append(ids, id)
 			}
+		}
+	}
+	// Of several that may have the same state, it is always the same one that has it. Handlers of several servers are in no order.
+	slices.SortStableFunc(ids, func(x, y siteID) int {
+		return cmp.Or(strings.Compare(y.scheme, x.scheme), strings.Compare(x.port, y.port))
+	})
+	var named []*site
+	isMade := make(map[*site]bool)
+	for _, id := range ids {
+		if s, err := a.site(id); err == nil && !isMade[s] {
+			isMade[s] = true
+			named = append(named, s)
 		}
 	}
 	return named
@@ -376,7 +380,7 @@ func (a *App) known(id siteID) *site {
 // remove drops a site. Under mu.
 func (a *App) remove(s *site) {
 	delete(a.sites, s.id)
-	delete(a.keys, s.state.key)
+	delete(a.keys, s.state.place.key)
 	if known := a.hosts[s.id.ofHost()]; known != nil && known.site == s {
 		delete(a.hosts, s.id.ofHost())
 	}
@@ -414,7 +418,7 @@ func (a *App) site(id siteID) (*site, error) {
 	s = newSite(a, newIdentity(id, onDemand))
 	s.requested.Store(a.now().UnixNano())
 	a.sites[id] = s
-	a.keys[s.state.key] = true
+	a.keys[s.state.place.key] = true
 	if h.followsPort {
 		known := &hostSite{site: s}
 		known.last.Store(a.now().UnixNano())
@@ -553,7 +557,7 @@ func (a *App) sitesThat(fulfil func(*site) bool) []*site {
 	}
 	a.mu.RUnlock()
 	slices.SortFunc(all, func(x, y *site) int {
-		return cmp.Or(strings.Compare(x.url(), y.url()), strings.Compare(x.sitemapURL(), y.sitemapURL()))
+		return cmp.Or(strings.Compare(x.url(), y.url()), strings.Compare(x.sitemap, y.sitemap))
 	})
 	return all
 }

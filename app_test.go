@@ -121,7 +121,7 @@ func TestMakeRoom(t *testing.T) {
 		if at(want) != nil {
 			t.Errorf("junk-%d is there", want)
 		}
-		if n, _ := states.References(evicted.state.key); n != 0 || evicted.ctx.Err() == nil || !wait.IsDone(evicted.ready) {
+		if n, _ := states.References(evicted.state.place.key); n != 0 || evicted.ctx.Err() == nil || !wait.IsDone(evicted.ready) {
 			t.Errorf("junk-%d is held by %d, has ended: %v, lets requests wait: %t", want, n, evicted.ctx.Err(), !wait.IsDone(evicted.ready))
 		}
 	}
@@ -195,7 +195,7 @@ func TestOwnPagesCount(t *testing.T) {
 	b.wantPages(s, 2)
 	before := s.bytes()
 	own := &ownDocument{pages: slices.Repeat([]page.Page{{Path: "/a"}}, 10_000), isRead: true, at: b.clock, wait: ownInterval}
-	s.own.Store(&ownSet{documents: map[string]*ownDocument{s.sitemapURL(): own}})
+	s.own.Store(&ownSet{documents: map[string]*ownDocument{s.sitemap: own}})
 	b.lists("/", "/a", "/b")
 	b.wantPages(s, 3)
 	if got := s.bytes() - before; got < 400_000 {
@@ -404,9 +404,6 @@ func TestHalfBuilt(t *testing.T) {
 		var errs []error
 		if test.start {
 			errs = append(errs, a.Start())
-		}
-		if a.formers != nil {
-			t.Errorf("%s: states of the configuration before are kept", name)
 		}
 		for range test.stop {
 			errs = append(errs, a.Stop())

@@ -63,7 +63,6 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 		return h.ServeHTTP(w, r, b.pages)
 	})}}
 	a.slots, a.compute = wait.NewSlots(1), wait.NewSlots(1)
-	a.listing = wait.NewSlots(1)
 	a.turns = schedule.NewTurns(maxRefreshes)
 	h.firstLooks = crawl.NewLimiter(firstLooksRate, firstLooksAtOnce)
 	a.events = &eventQueue{queue: make(chan func(), 100)}
@@ -216,7 +215,7 @@ func BenchmarkPass(b *testing.B) {
 
 // serve makes a site serve a snapshot, which may be nil.
 func (s *site) serve(snapshot *publish.Snapshot) {
-	s.state.published.Store(&publication{snapshot: snapshot, lastSnapshot: snapshot})
+	s.state.published.Store(&publication{site: s.sitemap, snapshot: snapshot, lastSnapshot: snapshot})
 }
 
 // restore makes a site restore what is stored of it.

@@ -145,7 +145,7 @@ func (b *build) run(ctx context.Context) error {
 			return errors.New("interrupted: the files stay as they were")
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.sitemapURL(), err)
+			return fmt.Errorf("%s: %w", s.sitemap, err)
 		}
 	}
 	for _, folder := range b.Sites {
@@ -172,7 +172,7 @@ func (b *build) open(s *site, isAlone bool) (*export.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder.Sitemap = s.sitemapURL()
+	folder.Sitemap = s.sitemap
 	folder.LLMs = page.Unescape(strings.TrimPrefix(s.docPath(webpage.LLMs, ""), s.prefix+"/"))
 	return folder, nil
 }

@@ -391,7 +391,7 @@ var broken = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) erro
 
 // TestSupersededSteps: a configuration that was superseded meanwhile publishes nothing, and does no work for it.
 func TestSupersededSteps(t *testing.T) {
-	other := &publication{snapshot: listing(7)}
+	other := &publication{site: "http://named.example/sitemap.xml", snapshot: listing(7)}
 	for step, test := range map[string]struct {
 		comes func(s *site)
 		want  func(before *publication) *publication
@@ -546,8 +546,9 @@ func TestRestorePublication(t *testing.T) {
 			if test.isShared {
 				_, s = sharing(t, t.TempDir(), nil)
 			}
+			test.before.site = s.sitemap
 			s.state.published.Store(test.before)
-			m := meta{Settings: s.digest(), Selected: 2, History: outcome.History{Confirmed: batch}, Report: new(report.Report)}
+			m := meta{Sitemap: s.sitemap, Settings: s.digest(), Selected: 2, History: outcome.History{Confirmed: batch}, Report: new(report.Report)}
 			m.Positions = accesslog.Stored{3: {Settings: 4, Files: accesslog.Positions{"access.log": 5}}}
 			if test.isOther {
 				m.Settings++
@@ -672,7 +673,7 @@ func TestReadOn(t *testing.T) {
 	}
 
 	s.state.progress = accesslog.Progress{}
-	s.state.published.Store(new(publication))
+	s.state.published.Store(&publication{site: s.sitemap})
 	s.state.records = persist.NewSite(disk, "site")
 	restore(t, s)
 	if got := s.state.progress.Get(0, 1); got["access.log"] != 5 {
@@ -733,7 +734,7 @@ func TestRestoreDamaged(t *testing.T) {
 // TestAmendMeanwhile: what is published while another copy is made is amended in its place.
 func TestAmendMeanwhile(t *testing.T) {
 	s := newBench(t, nil).site("named.example")
-	other := &publication{snapshot: listing(7)}
+	other := &publication{site: s.sitemap, snapshot: listing(7)}
 	isFirst := true
 	before, next := s.amend(func(p *publication) {
 		if isFirst {
@@ -744,6 +745,31 @@ func TestAmendMeanwhile(t *testing.T) {
 	})
 	if before != other || next != s.published() || next.snapshot != other.snapshot || next.built != time.Second {
 		t.Errorf("got %+v in place of %+v", next, before)
+	}
+}
+
+// TestAnotherURL: what the configuration before serves of the state at another URL is not served, and stays until something is
+// published.
+func TestAnotherURL(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.site("named.example")
+	before := &publication{site: "https://named.example/sitemap.xml", snapshot: listing(2), lastSnapshot: listing(2)}
+	s.state.published.Store(before)
+	s.amend(func(p *publication) { p.next = nextRefresh{} })
+	served := s.published()
+	if served.snapshot != nil || served.lastSnapshot != before.lastSnapshot {
+		t.Errorf("it serves %+v", served)
+	}
+	if left := s.state.published.Load(); left.snapshot != before.snapshot || left.site != before.site {
+		t.Errorf("the other one serves %+v", left)
+	}
+	b.wantPages(s, 1)
+	if s.state.published.Load() != s.published() || b.logged("the site had another URL: its pages keep their dates") != 1 {
+		t.Errorf("it is still at %s", s.state.published.Load().site)
+	}
+	b.wantPages(s, 1)
+	if n := b.logged("the site had another URL: its pages keep their dates"); n != 1 {
+		t.Errorf("its records are renamed %d times", n)
 	}
 }
 
@@ -762,12 +788,12 @@ func TestSwap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBench(t, nil).site("named.example")
-			before := &publication{snapshot: served, generation: selected}
+			before := &publication{site: s.sitemap, snapshot: served, generation: selected}
 			s.state.published.Store(before)
 			s.amend(test.meanwhile)
 			now := s.published()
 			r := &refreshing{served: before}
-			next := &publication{snapshot: listing(3)}
+			next := &publication{site: s.sitemap, snapshot: listing(3)}
 			got := s.swap(r, next)
 			want := now
 			if test.want {

@@ -60,7 +60,7 @@ func (q *eventQueue) emit(s *site, name string, data map[string]any) {
 		return
 	}
 	data["site"] = s.url()
-	data["sitemap"] = s.sitemapURL()
+	data["sitemap"] = s.sitemap
 	emit := func() {
 		defer func() {
 			if v := recover(); v != nil { // the queue goes on

@@ -230,7 +230,7 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 	}
 	x := &explanation{
 		URL:      s.origin + path,
-		Sitemap:  s.sitemapURL(),
+		Sitemap:  s.sitemap,
 		Listed:   document != "",
 		Section:  served.sections.of(path),
 		Document: document,

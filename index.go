@@ -25,6 +25,8 @@ import (
 // its place in one step. Requests, operators, the next refresh, the next configuration and the next process read it as a
 // whole.
 type publication struct {
+	site string // URL of its sitemap
+
 	snapshot     *publish.Snapshot // nil: nothing is served
 	lastSnapshot *publish.Snapshot // the last one that was not nil: the names of its shards and sections still work
 	sections     sections          // by which the pages of snapshot are in its documents
@@ -47,12 +49,21 @@ type nextRefresh struct {
 }
 
 // published returns what the site serves. It is never nil.
-func (s *site) published() *publication { return s.state.published.Load() }
+func (s *site) published() *publication { return s.state.published.Load().at(s.sitemap) }
+
+// at returns what a site serves of what its state had published. If that was at another URL, none of the documents is
+// served, but their names still work.
+func (p *publication) at(site string) *publication {
+	if p.site == site {
+		return p
+	}
+	return &publication{site: site, lastSnapshot: p.lastSnapshot, report: p.report}
+}
 
 // amend replaces the publication by a changed copy that serves the same, or what was restored.
 func (s *site) amend(change func(next *publication)) (before, next *publication) {
 	for {
-		before = s.published()
+		before = s.state.published.Load()
 		amended := *before
 		change(&amended)
 		if s.state.published.CompareAndSwap(before, &amended) {
@@ -141,11 +152,12 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 // meanwhile, such as that a refresh of the configuration before failed, is replaced, too.
 func (s *site) swap(r *refreshing, next *publication) bool {
 	for {
-		now := s.published()
+		stored := s.state.published.Load()
+		now := stored.at(s.sitemap)
 		if now.snapshot != r.served.snapshot || now.generation != r.served.generation {
 			return false
 		}
-		if s.state.published.CompareAndSwap(now, next) {
+		if s.state.published.CompareAndSwap(stored, next) {
 			break
 		}
 	}
@@ -167,8 +179,6 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 	}
 	m := r.served.meta(s.digest())
 	m.Positions = positions
-	known := s.names().traits(r.probed)
-	m.Site = &known
 	s.logState("commit", r.records.Write(r.served.snapshot, m))
 }
 
@@ -368,17 +378,18 @@ func failed(err error) report.Refresh { return report.Refresh{Outcome: outcome.F
 
 // meta is what is stored of a publication besides its records and documents.
 type meta struct {
-	Settings  uint64           `json:"settings"` // digest of the settings: see identity.digest
-	Selected  uint64           `json:"selected"` // publication.selectedBy
+	Sitemap   string           `json:"sitemap,omitempty"` // publication.site
+	Settings  uint64           `json:"settings"`          // digest of the settings: see identity.digest
+	Selected  uint64           `json:"selected"`          // publication.selectedBy
 	History   outcome.History  `json:"history,omitzero"`
 	Report    *report.Report   `json:"report,omitempty"`
 	Probed    storedProbe      `json:"probed,omitzero"`
 	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
-	Site      *traits          `json:"site,omitempty"`      // nil: they are not known
 }
 
 func (p *publication) meta(settings uint64) meta {
 	m := meta{
+		Sitemap:  p.site,
 		Settings: settings,
 		Selected: p.selectedBy,
 		History:  p.history,
@@ -444,6 +455,7 @@ func (s storedProbe) probe() *probeResult {
 // restore opens the site's records, unless they are open. After a restart, it serves what was published before, if that was
 // with the same settings; in a fleet, also what another node has published since.
 func (s *site) restore(ctx context.Context, r *persist.Records) {
+	s.adopt()
 	var m meta
 	before := s.published()
 	snapshot, err := r.Open(ctx, &m, before.snapshot, func(key string, err error) {
@@ -473,6 +485,12 @@ func (s *site) restorePublication(
 	isSame := m.Settings == s.digest()
 	isServed := isSame && (isShared || snapshot != nil && before.snapshot == nil)
 	s.amend(func(next *publication) {
+		if before.snapshot == nil {
+			next.site = m.Sitemap
+		}
+		if isSame {
+			next.site = s.sitemap
+		}
 		if isShared || before.report == nil {
 			next.history = m.History
 			next.history.Since = store.ClampTime(m.History.Since)

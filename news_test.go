@@ -132,7 +132,7 @@ func TestNewsRestored(t *testing.T) {
 	b.wantPages(s, 3)
 	before := s.published()
 	s.state.records = persist.NewSite(disk, "site")
-	s.state.published.Store(new(publication))
+	s.state.published.Store(&publication{site: s.sitemap})
 	restore(t, s)
 	after := s.published()
 	want := outcome.Span{From: begun.Add(-time.Hour - 5*time.Minute).UTC(), Until: begun.Add(10*time.Hour - 5*time.Minute).UTC()}

@@ -302,7 +302,7 @@ func (f *siteFetcher) findHandler(ctx context.Context, skipsFiles bool) (*probe,
 	if !page.IsConclusive(res.Status) {
 		return nil, blockage{}, fmt.Errorf("fetching %s: status %d", sitemap, res.Status)
 	}
-	p.to, _ = f.redirect(f.sitemapURL(), res)
+	p.to, _ = f.redirect(f.sitemap, res)
 	if refuses(res.Status) {
 		return p, blockedFor(reasonRefused, res.Status), nil
 	}
@@ -780,7 +780,7 @@ func (s *site) logRobots(robots *robotsRules, crawlOff bool) {
 		closed = "cannot fetch robots.txt, so no page is fetched: it does not respond; look at its upstream or disk"
 	}
 	s.logger.OnceIf(robots.closed && !crawlOff, zap.WarnLevel, "robots", closed,
-		zap.String("sitemap", s.sitemapURL()), zap.Int("status", robots.status))
+		zap.String("sitemap", s.sitemap), zap.Int("status", robots.status))
 	s.logger.OnceIf(robots.foreign && !crawlOff, zap.WarnLevel, "foreign robots",
 		"robots.txt redirects to another host, where its rules cannot be read, so all is allowed: serve it here",
 		zap.String("to", terminal.Clip(robots.from)))

@@ -71,7 +71,7 @@ func (s *site) inFolders() []*site {
 
 // namedURLs are the URLs that robots.txt names: the sitemap, and the feed and the news sitemap if there are any.
 func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
-	urls := []string{s.sitemapURL()}
+	urls := []string{s.sitemap}
 	beside := &s.handler.settings.beside
 	if beside.Feed && snapshot.Find(webpage.Feed) != nil {
 		urls = append(urls, s.feedURL())

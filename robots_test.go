@@ -199,7 +199,7 @@ func TestNamedURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []string{s.sitemapURL()}
+		want := []string{s.sitemap}
 		if test.want {
 			want = append(want, s.feedURL())
 		}

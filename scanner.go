@@ -85,6 +85,9 @@ func (s *site) runStages(ctx context.Context, records *persist.Records, demanded
 	if s.main.Load() != nil {
 		return ended(outcome.Alias)
 	}
+	if err := s.rename(ctx, records); err != nil {
+		return failed(fmt.Errorf("reading the records of the site's former URL: %w", err))
+	}
 	r := s.newRefreshing(records, probed, demanded)
 	r.front = front
 	r.vote = vote
@@ -94,12 +97,26 @@ func (s *site) runStages(ctx context.Context, records *persist.Records, demanded
 		nothing := selection{result: indexing.Result{Generation: records.Generation}}
 		return s.publish(ctx, r, nothing, decision{verdict: replace, reason: probed.blocked})
 	}
-	s.inherit(ctx, records, probed)
 	if err := s.gather(ctx, r); err != nil {
 		return failed(err)
 	}
 	defer r.candidates.Close()
 	return s.publishParts(ctx, r)
+}
+
+// rename has the records go on as those of the site's URL, if they are those of another one: so pages keep the dates that only
+// records tell.
+func (s *site) rename(ctx context.Context, records *persist.Records) error {
+	if s.state.published.Load().site == s.published().site {
+		return nil
+	}
+	renamed, err := crawl.Rename(ctx, records.Generation)
+	if err != nil {
+		return err
+	}
+	records.Generation = renamed
+	s.logger.Info("the site had another URL: its pages keep their dates", zap.Int("pages", renamed.Len()))
+	return nil
 }
 
 // publishParts crawls, selects, builds, decides and publishes, until the crawl has ended or its time is up.
@@ -190,7 +207,7 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 
 // refreshWhenDue refreshes the site when it is due, until it is stopped.
 func (s *site) refreshWhenDue() {
-	if s.published().snapshot != nil {
+	if s.state.published.Load().snapshot != nil {
 		// Until then, another app may fail to start, and it is the configuration before that goes on.
 		_ = s.app.await(s.ctx, s.app.serving)
 	}

@@ -63,6 +63,7 @@ type identity struct {
 	docPrefix string // of its documents' paths, before the path setting
 	scope     string // prefix of the paths that may be listed, with a slash at the end; the front page's path, too
 
+	sitemap        string // URL of the sitemap or index
 	internalOrigin string // scheme, host and port of id, by which routes lead to the handler
 	host           string // of the Host header of requests
 }
@@ -87,7 +88,9 @@ func newIdentity(id siteID, onDemand bool) identity {
 	if h.settings.prefix != "" && strings.HasPrefix(h.settings.path, i.docPrefix+"/") {
 		i.docPrefix = "" // path has it already
 	}
-	i.scope = page.Folder(i.docPath("", ".xml")) // in prefix
+	path := i.docPath("", ".xml")
+	i.sitemap = i.origin + path
+	i.scope = page.Folder(path) // in prefix
 	return i
 }
 
@@ -187,9 +190,6 @@ func (i *identity) internalPath(path string) string {
 // url returns the origin and prefix, by which logs and the admin API name the site.
 func (i *identity) url() string { return i.origin + i.prefix }
 
-// sitemapURL returns the URL of the sitemap or index.
-func (i *identity) sitemapURL() string { return i.origin + i.docPath("", ".xml") }
-
 // feedURL returns the URL of the feed.
 func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed, "") }
 
@@ -228,7 +228,7 @@ func (i *identity) filter(p *page.Page) string {
 
 // digest returns the digest of the settings that shape a snapshot, and of more values.
 func (i *identity) digest(more ...any) uint64 {
-	return digestOf(i.sitemapURL(), i.scope, i.handler.settings.digest, more)
+	return digestOf(i.sitemap, i.scope, i.handler.settings.digest, more)
 }
 
 // digestOf returns the digest of values.
@@ -365,7 +365,7 @@ func (s *site) drop() {
 	for _, w := range s.watchers {
 		w.Close()
 	}
-	_, _ = states.Delete(s.state.key)
+	_, _ = states.Delete(s.state.place.key)
 }
 
 // snapshot returns what to serve; nil: the site has no documents. Until the first refresh has
@@ -443,7 +443,7 @@ func (s *site) settle(ctx context.Context, probed *probeResult, err error) {
 		}
 		twin.setReady()
 		twin.logger.Debug("alias: requests for the sitemap are redirected to that of another site",
-			zap.String("sitemap", main.sitemapURL()))
+			zap.String("sitemap", main.sitemap))
 	}
 }
 

@@ -43,7 +43,7 @@ func TestIdentity(t *testing.T) {
 			id, _ = b.handler.idOf(nil, "")
 		}
 		i := newIdentity(id, false)
-		if got := fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", i.scope, " ", i.internalOrigin, " ", i.id.prefix); got != test.want {
+		if got := fmt.Sprint(i.sitemap, " ", i.prefix, " ", i.scope, " ", i.internalOrigin, " ", i.id.prefix); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 		if !i.isDocument(i.docPath("-0123456789ab", ".xml.gz")) || i.isDocument(i.scope+"a.xml") {

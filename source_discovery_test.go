@@ -188,6 +188,7 @@ func (v *visiting) site(host, prefix string) *site {
 	s := newSite(v.app, newIdentity(id, false))
 	s.setReady()
 	v.app.sites[id] = s
+	v.app.keys[s.state.place.key] = true
 	return s
 }
 

@@ -181,7 +181,7 @@ func (r *Refresh) warnOfHidden(ctx context.Context) {
 
 // hidingURLs are those of our documents that may hide one of the site: of the sitemap, of the sections, and of the news.
 func (s *site) hidingURLs() []string {
-	urls := []string{s.sitemapURL()}
+	urls := []string{s.sitemap}
 	for _, name := range s.handler.settings.sections.names() {
 		urls = append(urls, s.origin+s.docPath("-"+name, ".xml"))
 	}
@@ -492,7 +492,7 @@ func (r *Refresh) readOwnResponse(ctx context.Context, at string, res *crawl.Res
 	}
 	doc.isMissing = res.Status == http.StatusNotFound || res.Status == http.StatusGone
 	// A generator may have written it compressed alone.
-	if doc.isMissing && !res.Made && at == r.site.sitemapURL() {
+	if doc.isMissing && !res.Made && at == r.site.sitemap {
 		doc.follow(at + ".gz")
 	}
 	if res.Status != http.StatusOK || htmlmeta.IsHTML(res.Header.Get("Content-Type")) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
+
+const adoptPatience = time.Second // with the disk
 
 // states has the siteState of each site by key: after a reload, sites go on from what the
 // configuration before has published and learned.
@@ -44,7 +48,7 @@ type siteState struct {
 	said      *logonce.Logger             // remembers what was logged of the site: a reload is no reason to say it again
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
 
-	key      string
+	place    statePlace
 	id       address
 	listener address // of its handler
 	path     string  // of the sitemap, as the handler's settings have it
@@ -54,9 +58,7 @@ type siteState struct {
 	ownless  atomic.Bool                   // its own sitemaps named no page so far: see site.hasNoOwn
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
-	prefix   string // of its records
-	names    names
-	formers  atomic.Pointer[[]*siteState] // that this one may have been, when it was made; nil: it has records, or looks for none
+	adopting sync.Once // see site.adopt
 
 	watchers atomic.Pointer[[]watcher] // of the configuration that started last
 
@@ -74,25 +76,19 @@ func acquireState(a *App, i *identity) *siteState {
 	// What other states have is looked up before: the pool is locked while it makes one.
 	var keepRecords func(st *siteState)
 	if isShared {
-		group := fmt.Sprintf("%s-%016x", at.host, i.digest(i.prefix, fleet.Format))
-		before := findShared(at.name, group, a.sharing.key())
+		group := fileName(i.authority(), i.digest(i.prefix, fleet.Format))
+		before := findShared(i.sitemap, group, a.sharing.key())
 		keepRecords = func(st *siteState) { st.share(a, i, at, group, before) }
 	} else {
-		formers := a.formers
-		if formers == nil && !i.onDemand {
-			formers = formerStates()
-		}
-		keepRecords = func(st *siteState) { st.keepAlone(a, at, formers) }
+		keepRecords = func(st *siteState) { st.keepAlone(a, i, at) }
 	}
 	value, _, _ := states.LoadOrNew(at.key, func() (caddy.Destructor, error) {
 		st := &siteState{
-			key:      at.key,
+			place:    at,
 			id:       i.id.address,
 			listener: i.handler.listener,
 			path:     i.handler.settings.path,
 			onDemand: i.onDemand,
-			prefix:   at.prefix(),
-			names:    i.names(),
 			said:     logonce.New(zap.NewNop()),
 		}
 		keepRecords(st)
@@ -103,30 +99,82 @@ func acquireState(a *App, i *identity) *siteState {
 
 // statePlace is where the state of a site is kept.
 type statePlace struct {
-	name   string // the same whatever the site's settings are
 	key    string // in the pool
 	folder string // of its files; "": nothing is stored
-	host   string // as names of files have it
+	file   string // their name
+	number int    // of sites that have the same name
 }
 
-// placeOf returns where the state of a site is kept. Sites of several handlers with the same URLs are told apart by a number.
-func (a *App) placeOf(i *identity, isShared bool) (at statePlace) {
-	_, authority, _ := strings.Cut(i.origin, "://")
-	at.host = strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(authority)
+// placeOf returns where the state of a site is kept. On the disk of this process, that goes by the site's host, so that the site
+// is the same one with https; else by all of its URL. Sites that have the same name are told apart by a number, in the order
+// in which they are made.
+func (a *App) placeOf(i *identity, isShared bool) statePlace {
 	// Nothing is on disk of sites that only visitors named.
+	folder := ""
 	if !i.onDemand {
-		at.folder = a.folder
+		folder = a.folder
 	}
 	// Nodes with other settings, or in other storages, share nothing.
 	settings := ""
 	if isShared {
 		settings = fmt.Sprint(" ", i.digest(), a.sharing.key())
 	}
-	for number := 0; at.key == "" || a.keys[at.key]; number++ {
-		at.name = fmt.Sprint(i.sitemapURL(), " ", i.prefix, " ", number)
-		at.key = fmt.Sprint(at.name, " ", at.folder, " ", i.onDemand) + settings
+	isAlone := !isShared && !i.onDemand
+	place := func(authority string, number int) statePlace {
+		at := statePlace{folder: folder, file: i.stateName(authority, number), number: number}
+		if !isAlone {
+			at.file = i.urlName(i.origin, number)
+		}
+		at.key = fmt.Sprint(at.file, " ", at.folder, " ", i.onDemand) + settings
+		return at
+	}
+	at := place(i.authority(), 1)
+	for a.keys[at.key] {
+		at = place(i.authority(), at.number+1)
+	}
+	// The configuration before may have the site with www, or without: then its state goes on.
+	if twin := a.freeTwin(i); isAlone && at.number == 1 && twin != "" && !at.isHeld() {
+		other := place(twin, 1)
+		if other.isHeld() && !a.keys[other.key] {
+			return other
+		}
 	}
 	return at
+}
+
+// isHeld reports whether a site has the state, of whichever configuration.
+func (at *statePlace) isHeld() bool {
+	n, _ := states.References(at.key)
+	return n > 0
+}
+
+// authority returns the host and port of the site's URLs.
+func (i *identity) authority() string {
+	_, authority, _ := strings.Cut(i.origin, "://")
+	return authority
+}
+
+// stateName returns the name of what is stored of a site with such a host and port. The port of the listener does not count, as it
+// changes when a proxy comes before the server.
+func (i *identity) stateName(authority string, number int) string {
+	name := strings.TrimSuffix(authority, ":"+i.handler.listener.port) + i.prefix
+	if number > 1 {
+		name += fmt.Sprint(" ", number)
+	}
+	return url.QueryEscape(strings.ToLower(name)) // the file system may take letters of both cases for the same
+}
+
+// urlName returns a name with a digest of all of a site's URL, at an origin.
+func (i *identity) urlName(at string, number int) string {
+	_, authority, _ := strings.Cut(at, "://")
+	sitemap := at + strings.TrimPrefix(i.sitemap, i.origin)
+	return fileName(authority, xxhash.Sum64String(fmt.Sprint(sitemap, " ", i.prefix, " ", number-1)))
+}
+
+// fileName returns a name that begins with a host and port.
+func fileName(authority string, digest uint64) string {
+	host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(authority)
+	return fmt.Sprintf("%s-%016x", host, digest)
 }
 
 // storage returns the storage of this process; nil: there is none.
@@ -137,31 +185,117 @@ func (at *statePlace) storage() store.Storage {
 	return &certmagic.FileStorage{Path: at.folder}
 }
 
-// fileName returns the name of the site in its storage.
-func (at *statePlace) fileName() string {
-	return fmt.Sprintf("%s-%016x", at.host, xxhash.Sum64String(at.name))
+// Where a storage has the records and announcements of a site, by their name.
+func recordsOf(name string) string       { return "sites/" + name }
+func announcementsOf(name string) string { return "announcements/" + name + ".json" }
+
+// keepAlone keeps the records of a new state for this process alone.
+func (st *siteState) keepAlone(a *App, i *identity, at statePlace) {
+	st.published.Store(&publication{site: i.sitemap})
+	st.records = persist.NewSite(at.storage(), recordsOf(at.file))
+	st.records.Now = a.now
+	st.queued = persist.NewFile(at.storage(), announcementsOf(at.file))
 }
 
-// prefix returns that of the site's records.
-func (at *statePlace) prefix() string { return "sites/" + at.fileName() }
-
-// keepAlone keeps the records of a new state for this process alone. formers are what the site may have been before; nil:
-// they are not looked for.
-func (st *siteState) keepAlone(a *App, at statePlace, formers *[]*siteState) {
-	st.published.Store(new(publication))
-	if !st.onDemand {
-		st.formers.Store(formers)
+// adopt renames what is stored of a site under a former name, if nothing is under its own: such as with www or without, or as
+// earlier versions have stored it, which had a name for each URL. Of several, it is what was written last.
+func (s *site) adopt() {
+	at := s.state.place
+	if at.folder == "" || s.state.fleet != nil {
+		return
 	}
-	st.records = persist.NewSite(at.storage(), st.prefix)
-	st.records.Now = a.now
-	st.queued = persist.NewFile(at.storage(), "announcements/"+at.fileName()+".json")
+	s.state.adopting.Do(func() {
+		former := s.app.formerNames(&s.identity, at.number)
+		done := make(chan error, 1)
+		go func() { done <- at.adopt(former) }()
+		// No request waits for a disk that hangs.
+		err, _ := wait.Within(adoptPatience, done)
+		if err != nil {
+			s.logger.Warn("cannot rename the records of the site's former name: dates are lost", s.app.stateFields(err)...)
+		}
+	})
+}
+
+// formerNames returns under which names the state of a site may be that has none yet. What is another site of the configuration
+// has its own.
+func (a *App) formerNames(i *identity, number int) []string {
+	if number > 1 {
+		return []string{i.urlName(i.origin, 1)}
+	}
+	var names []string
+	for _, at := range i.spellings(i.authority()) {
+		if at == i.origin || !a.named[at+i.prefix] {
+			names = append(names, i.urlName(at, 1))
+		}
+	}
+	twin := a.freeTwin(i)
+	if twin == "" {
+		return names
+	}
+	for _, at := range i.spellings(twin) {
+		names = append(names, i.urlName(at, 1))
+	}
+	return append(names, i.stateName(twin, 1))
+}
+
+// freeTwin returns the authority of a site with www, or without if it has that; "": the configuration names it as another site.
+func (a *App) freeTwin(i *identity) string {
+	twin, isWWW := strings.CutPrefix(i.authority(), "www.")
+	if !isWWW {
+		twin = "www." + twin
+	}
+	for _, at := range i.spellings(twin) {
+		_, authority, _ := strings.Cut(at, "://")
+		if a.named["http://"+authority+i.prefix] || a.named["https://"+authority+i.prefix] {
+			return ""
+		}
+	}
+	return twin
+}
+
+// spellings returns the origins that a site with a host and port may have had: by http or https, with the port of the listener or
+// without. One without https may be behind a proxy that has it, which makes another site.
+func (i *identity) spellings(authority string) []string {
+	port := ":" + i.handler.listener.port
+	bare := strings.TrimSuffix(authority, port)
+	all := []string{"http://" + bare, "http://" + bare + port}
+	if strings.HasPrefix(i.origin, "https://") {
+		all = append(all, "https://"+bare, "https://"+bare+port)
+	}
+	return all
+}
+
+// adopt renames what was written last under one of the former names, unless something is under the present one.
+func (at *statePlace) adopt(former []string) error {
+	path := func(key string) string { return filepath.Join(at.folder, filepath.FromSlash(key)) }
+	_, err := os.Stat(path(recordsOf(at.file)))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil // the records can be read, or opening them tells why not
+	}
+	last := ""
+	var written time.Time
+	for _, name := range former {
+		manifest, err := os.Stat(path(recordsOf(name) + "/store/manifest.json"))
+		if err == nil && manifest.ModTime().After(written) {
+			last = name
+			written = manifest.ModTime()
+		}
+	}
+	if last == "" {
+		return nil
+	}
+	err = os.Rename(path(announcementsOf(last)), path(announcementsOf(at.file)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(path(recordsOf(last)), path(recordsOf(at.file)))
 }
 
 // share keeps the records of a new state in the storage that processes share, in a group of those with the same settings.
 func (st *siteState) share(a *App, i *identity, at statePlace, group string, before sharedBefore) {
-	st.published.Store(&publication{snapshot: before.published, lastSnapshot: before.published, sections: before.sections})
+	st.published.Store(&publication{site: i.sitemap, snapshot: before.published, lastSnapshot: before.published, sections: before.sections})
 	o := fleet.MemberOptions{
-		Site:     fmt.Sprintf("%s-%016x", at.host, digestOf(i.sitemapURL(), i.prefix, fleet.Format)),
+		Site:     fileName(i.authority(), digestOf(i.sitemap, i.prefix, fleet.Format)),
 		Group:    group,
 		Host:     hostname(),
 		Interval: i.handler.settings.interval,
@@ -169,13 +303,14 @@ func (st *siteState) share(a *App, i *identity, at statePlace, group string, bef
 		Before:   at.storage(),
 		Now:      a.now,
 
-		RecordsPrefix: st.prefix,
+		RecordsPrefix: recordsOf(at.file),
+		BeforePrefix:  recordsOf(i.stateName(i.authority(), 1)),
 	}
 	if at.folder != "" {
 		o.Copies = &certmagic.FileStorage{Path: filepath.Join(at.folder, "copies", group)}
 	}
 	st.fleet = fleet.NewMember(o)
-	st.records = persist.NewSite(st.fleet, st.prefix)
+	st.records = persist.NewSite(st.fleet, o.RecordsPrefix)
 	st.records.Now = a.now
 	st.queued = st.fleet.QueueFile()
 	st.queue.Store(before.queue)
@@ -190,14 +325,15 @@ type sharedBefore struct {
 	queue     *announce.Queue   // of what was announced with another storage; nil: there was none
 }
 
-// findShared finds what the configuration before has of a site by its name, which is to share it as a group in a storage.
-func findShared(name, group, storage string) (before sharedBefore) {
+// findShared finds what the configuration before has of a site, which is to share it as a group in a storage.
+func findShared(sitemap, group, storage string) (before sharedBefore) {
 	states.Range(func(_, value any) bool {
 		st := value.(*siteState)
-		if !strings.HasPrefix(st.key, name+" ") {
+		served := st.published.Load()
+		if served.site != sitemap {
 			return true
 		}
-		if served := st.published.Load(); served.snapshot != nil {
+		if served.snapshot != nil {
 			before.published = served.snapshot
 			before.sections = served.sections
 		}
@@ -212,23 +348,8 @@ func findShared(name, group, storage string) (before sharedBefore) {
 	return before
 }
 
-// formerStates returns those that a new site may have been under another name, of which the configuration before drops some
-// soon.
-func formerStates() *[]*siteState {
-	var formers []*siteState
-	states.Range(func(_, value any) bool {
-		st := value.(*siteState)
-		if !st.onDemand && st.fleet == nil {
-			formers = append(formers, st)
-		}
-		return true
-	})
-	return &formers
-}
-
 // Destruct implements [caddy.Destructor]: no configuration has the site any more.
 func (st *siteState) Destruct() error {
-	st.formers.Store(nil) // what a site holds that is held itself adds up
 	st.records.Close()
 	return nil
 }

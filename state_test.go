@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,7 +31,7 @@ func TestStateOfSites(t *testing.T) {
 	b.app.mu.Lock()
 	defer b.app.mu.Unlock()
 	other := acquireState(b.app, &named.identity)
-	defer func() { _, _ = states.Delete(other.key) }()
+	defer func() { _, _ = states.Delete(other.place.key) }()
 	records, err := other.records.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -39,12 +41,165 @@ func TestStateOfSites(t *testing.T) {
 	}
 	var found []string
 	for deadline := time.Now().Add(time.Minute); len(found) < 2 && err == nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the disk may be slow
-		found, err = filepath.Glob(filepath.Join(b.app.folder, "sites", "named.example-*", "store", "manifest.json"))
+		found, err = filepath.Glob(filepath.Join(b.app.folder, "sites", "named.example*", "store", "manifest.json"))
 	}
 	all, _ := filepath.Glob(filepath.Join(b.app.folder, "sites", "*"))
 	if err != nil || len(found) != 2 || len(all) != 2 {
 		t.Errorf("got %q of %q, %v", found, all, err)
 	}
+}
+
+// TestStateName: on the disk of one process, a site is known by its host, whatever the scheme and the listener's port are.
+func TestStateName(t *testing.T) {
+	for name, test := range map[string]struct {
+		listener, id address
+		base         string
+		want         string
+	}{
+		"http":             {address{scheme: "http"}, address{scheme: "http", host: "named.example"}, "", "named.example"},
+		"https":            {address{scheme: "https"}, address{scheme: "https", host: "named.example"}, "", "named.example"},
+		"listener's port":  {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "named.example", port: "8080"}, "", "named.example"},
+		"another port":     {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "named.example", port: "81"}, "", "named.example%3A81"},
+		"a part of one":    {address{scheme: "http", port: "80"}, address{scheme: "http", host: "named.example", port: "8080"}, "", "named.example%3A8080"},
+		"www":              {address{scheme: "http"}, address{scheme: "http", host: "www.named.example"}, "", "www.named.example"},
+		"a prefix":         {address{scheme: "http"}, address{scheme: "http", host: "named.example", prefix: "/Docs"}, "", "named.example%2Fdocs"},
+		"an IPv6 address":  {address{scheme: "http"}, address{scheme: "http", host: "[::1]"}, "", "%5B%3A%3A1%5D"},
+		"behind a proxy":   {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "localhost", port: "8080"}, "https://named.example", "named.example"},
+		"a proxy's port":   {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "localhost"}, "https://named.example:444", "named.example%3A444"},
+		"of one that lies": {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "localhost"}, "https://named.example:8080", "named.example"},
+	} {
+		b := newBench(t, func(h *Handler) { h.listener, h.BaseURL = test.listener, test.base })
+		i := newIdentity(siteID{b.handler, test.id}, false)
+		if got := i.stateName(i.authority(), 1); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestSitesOfOneHost: of several sites that have the same host, it is always the same one that has its name.
+func TestSitesOfOneHost(t *testing.T) {
+	handler := func(scheme, port string) *Handler {
+		h := newBench(t, func(h *Handler) { h.listener = address{scheme: scheme, port: port} }).handler
+		h.mounts = mounts{{hosts: []string{"named.example"}}}
+		return h
+	}
+	for first := range 4 {
+		b := newBench(t, nil)
+		b.app.folder = t.TempDir()
+		handlers := []*Handler{handler("http", "9090"), handler("http", ""), handler("https", ""), handler("http", "8080")}
+		handlers = slices.Concat(handlers[first:], handlers[:first])
+		for _, h := range handlers {
+			h.app = b.app
+			b.app.fetchers[h.server] = &serverFetcher{server: h.server}
+		}
+		b.app.handlers = handlers
+		got := make(map[string]string)
+		for _, s := range b.app.namedSites() {
+			got[s.origin] = s.state.place.file
+		}
+		want := map[string]string{
+			"https://named.example":     "named.example",
+			"http://named.example":      "named.example+2",
+			"http://named.example:8080": "named.example+3",
+			"http://named.example:9090": "named.example+4",
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		_ = b.app.Cleanup()
+	}
+}
+
+// TestFormerNames: a site that has no records may have them under the names of its other spellings, if these are no sites.
+func TestFormerNames(t *testing.T) {
+	for name, test := range map[string]struct {
+		scheme, host string
+		number       int
+		others       []string // that the configuration names
+		want         []string // the beginnings of names
+	}{
+		"http": {"http", "a.example", 1, nil, []string{"a.example-", "a.example_81-", "www.a.example-", "www.a.example_81-", "www.a.example"}},
+		"https": {"https", "a.example", 1, nil, []string{"a.example-", "a.example_81-", "a.example-", "a.example_81-",
+			"www.a.example-", "www.a.example_81-", "www.a.example-", "www.a.example_81-", "www.a.example"}},
+		"www": {"http", "www.a.example", 1, nil, []string{"www.a.example-", "www.a.example_81-", "a.example-", "a.example_81-", "a.example"}},
+		"https, both": {"https", "a.example", 1, []string{"http://a.example"}, []string{"a.example_81-", "a.example-", "a.example_81-",
+			"www.a.example-", "www.a.example_81-", "www.a.example-", "www.a.example_81-", "www.a.example"}},
+		"www, both":               {"http", "www.a.example", 1, []string{"http://a.example:81"}, []string{"www.a.example-", "www.a.example_81-"}},
+		"www, the other by https": {"http", "www.a.example", 1, []string{"https://a.example"}, []string{"www.a.example-", "www.a.example_81-"}},
+		"a second":                {"http", "a.example", 2, nil, []string{"a.example-"}},
+	} {
+		b := newBench(t, func(h *Handler) { h.listener = address{scheme: test.scheme, port: "81"} })
+		b.app.named = make(map[string]bool)
+		for _, url := range test.others {
+			b.app.named[url] = true
+		}
+		i := newIdentity(siteID{b.handler, address{scheme: test.scheme, host: test.host}}, false)
+		var got []string
+		for _, former := range b.app.formerNames(&i, test.number) {
+			host, digest, isOld := strings.Cut(former, "-")
+			if isOld && len(digest) == 16 {
+				host += "-"
+			}
+			got = append(got, host)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+	// As earlier versions have stored it.
+	b := newBench(t, nil)
+	i := newIdentity(siteID{b.handler, address{scheme: "http", host: "named.example"}}, false)
+	if got := i.urlName(i.origin, 1); got != "named.example-45d44e99d02928a3" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestAdopt: of several former names, the records and announcements of what was written last are the site's, once.
+func TestAdopt(t *testing.T) {
+	folder := t.TempDir()
+	write := func(key string, hour int) {
+		path := filepath.Join(folder, filepath.FromSlash(key))
+		at := time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC)
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(key), 0o600), os.Chtimes(path, at, at))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants := func(key, want string) {
+		t.Helper()
+		if got, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(key))); string(got) != want {
+			t.Errorf("%s has %q, %v, want %q", key, got, err, want)
+		}
+	}
+	at := statePlace{folder: folder, file: "a.example"}
+	former := []string{"none", "first", "last", "second"}
+	adopt := func() {
+		t.Helper()
+		if err := at.adopt(former); err != nil {
+			t.Error(err)
+		}
+	}
+	adopt() // where there is nothing
+	for hour, name := range []string{"first", "second", "last"} {
+		write("sites/"+name+"/store/manifest.json", hour)
+		write("announcements/"+name+".json", hour)
+	}
+	write("sites/none/store/chunk", 20)
+	adopt()
+	wants("sites/a.example/store/manifest.json", "sites/last/store/manifest.json")
+	wants("announcements/a.example.json", "announcements/last.json")
+	wants("sites/last/store/manifest.json", "")
+	adopt()
+	wants("sites/a.example/store/manifest.json", "sites/last/store/manifest.json")
+	wants("sites/second/store/manifest.json", "sites/second/store/manifest.json")
+
+	// Announcements need not be there.
+	at.file = "b.example"
+	if err := os.Remove(filepath.Join(folder, "announcements", "second.json")); err != nil {
+		t.Fatal(err)
+	}
+	adopt()
+	wants("sites/b.example/store/manifest.json", "sites/second/store/manifest.json")
 }
 
 // fullDisk is a storage that cannot be written, for a reason.

@@ -307,22 +307,26 @@ func TestAnnouncedReload(t *testing.T) {
 	}
 }
 
-// TestAnnouncedRenamed: the pages of a site under another name are not announced, as they have not changed. What changes then is.
+// TestAnnouncedRenamed: the pages of a site at another URL are not announced, as they have not changed. What changes then is.
 func TestAnnouncedRenamed(t *testing.T) {
 	s := prepareAnnouncer(t, "index.html", "a.html", "b.html", "c.html")
 	s.crawled(indexNow)
-	const renamed = "https://renamed.com"
+	key := s.key()
+	renamed := strings.Replace(origin, "://", "://www.", 1)
 	s.engine.mu.Lock()
 	s.engine.origin = renamed
 	s.engine.mu.Unlock()
 	s.Load(strings.ReplaceAll(s.caddyfile(indexNow), origin, renamed))
 	s.Refreshes(3)
-	s.Logged("the site had another name", `"pages":4`)
+	s.Logged("the site had another URL", `"pages":4`)
 	s.target(func(a announced) bool { return a.Accepted+a.Waiting+a.Unconfirmed == 0 })
 	s.page("b.html", "2026-02-02")
 	s.page("new.html", "2026-02-02")
 	s.Refreshes(2)
 	s.engine.wants("indexnow /b.html", "indexnow /new.html")
+	if now := s.key(); now != key {
+		t.Errorf("the key is %s, it was %s", now, key)
+	}
 }
 
 // TestAnnouncedDamaged: while what is stored cannot be read, nothing is announced, so that the key is not lost. What is no JSON is set

@@ -40,9 +40,9 @@ type MemberOptions struct {
 	Before   store.Storage // the site's records before it was shared; nil: there are none
 	Now      func() time.Time
 
-	// RecordsPrefix is that of the keys of a [store.Store], in whichever storage. The Prefix of a Node is that of the
-	// fleet's keys.
-	RecordsPrefix string
+	// RecordsPrefix is that of the keys of a [store.Store], BeforePrefix of one in Before. The Prefix of a Node is that of
+	// the fleet's keys.
+	RecordsPrefix, BeforePrefix string
 }
 
 // Member is one process's part in a site that several processes share. It implements [persist.Shared]: as a storage, it
@@ -154,16 +154,24 @@ func (m *Member) Inherited(ctx context.Context) *store.Generation {
 		m.former.Store(&o.Prefix)
 	}
 	storages = append(storages, lastCopy{m.copies})
-	if m.o.Before != nil {
-		storages = append(storages, m.o.Before)
-	}
 	for _, storage := range storages {
-		s, err := store.Open(ctx, storage, store.Options{Prefix: m.o.RecordsPrefix})
-		if err == nil && s.Last().Len() > 0 {
-			return s.Last()
+		if last := lastOf(ctx, storage, m.o.RecordsPrefix); last != nil {
+			return last
 		}
 	}
+	if m.o.Before != nil {
+		return lastOf(ctx, m.o.Before, m.o.BeforePrefix)
+	}
 	return nil
+}
+
+// lastOf returns the last records that a storage has; nil: it has none.
+func lastOf(ctx context.Context, storage store.Storage, prefix string) *store.Generation {
+	s, err := store.Open(ctx, storage, store.Options{Prefix: prefix})
+	if err != nil || s.Last().Len() == 0 {
+		return nil
+	}
+	return s.Last()
 }
 
 // Poll is [Node.Poll], and remembers whether it failed. If not, it collects garbage: no refresh waits for that.

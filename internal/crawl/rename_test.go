@@ -52,29 +52,24 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// TestInherit: what is taken over is fetched as if it were new. A change under the new name is one since the last fetch under
-// the former.
-func TestInherit(t *testing.T) {
-	memory := func() *store.Generation {
-		opened, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return opened.Last()
-	}
-	w := memory().Writer()
-	selected := store.Selected{Listed: true, LastMod: 90, Text: 90, Dated: 100}
-	w.Put("", []store.Record{
-		{Path: "/kept", Fetched: 200, Due: 1 << 40, Status: 200, Text: 5, First: 100, Selected: selected},
-		{Path: "/not", Fetched: 200, Status: 200, First: 100, Text: 6},
-		{Path: "/pdf", Fetched: 200, Status: 200},
-	}, nil, func([]store.Record) int64 { return 1 << 40 })
-	w.SetSettings(1, 2)
-	former, err := w.Generation()
+// TestRenameAll: what is kept is fetched as if it were new. A change at the new URL is one since the last fetch at the former.
+func TestRenameAll(t *testing.T) {
+	opened, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := Inherit(t.Context(), memory(), former, func(rec *store.Record) bool { return rec.Path != "/not" })
+	w := opened.Last().Writer()
+	selected := store.Selected{Listed: true, LastMod: 90, Text: 90, Dated: 100}
+	w.Put("", []store.Record{
+		{Path: "/kept", Fetched: 200, Due: 1 << 40, Status: 200, Text: 5, First: 100, Selected: selected},
+		{Path: "/pdf", Fetched: 200, Status: 200},
+	}, nil, func([]store.Record) int64 { return 1 << 40 })
+	w.SetSettings(1, 2)
+	before, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := Rename(t.Context(), before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +83,5 @@ func TestInherit(t *testing.T) {
 	}
 	if got := seenAt(rec); got != 200 {
 		t.Errorf("its text was seen at %d, want 200", got)
-	}
-	if again, err := Inherit(t.Context(), memory(), former, func(*store.Record) bool { return false }); err != nil || again.Len() != 0 {
-		t.Errorf("got %d records, %v, want none", again.Len(), err)
 	}
 }
