@@ -243,8 +243,6 @@ func (m *model) trouble(r *rand.Rand) {
 	})
 	if p == ofDisk {
 		m.oracle.mayBeTold("/", "/") // see judgeVanished
-	}
-	if f == gone || f == half {
 		// They are removed, and come back.
 		all := slices.Collect(maps.Keys(m.site.pages))
 		m.oracle.mayBeTold(all...)
