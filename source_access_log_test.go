@@ -206,7 +206,7 @@ func TestUnreadableLog(t *testing.T) {
 		want("cannot read an access log", times+3, isMissing(pattern), accesslog.Log{Path: log.Path, Lines: none}, isMissing(late))
 	}
 	const message = "no line of an access log shows a visit"
-	const hint = "it is in no format that can be read: these are Caddy's JSON, 'common' and 'combined'"
+	const hint = "it is in no format that can be read: let the server write Caddy's JSON, 'common' or 'combined'"
 	write(other, "not a line\nanother one\n")
 	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 2}, Hint: hint}, isMissing(late))
 	v.appendTo(other, combinedLine(v.clock, "", "/a"), "and one more")

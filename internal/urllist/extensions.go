@@ -38,34 +38,53 @@ type videoPart struct {
 
 // read returns what the entry of the page at a path says, as far as it is wanted; nil: nothing. isDropped: it says more.
 func (x *extended) read(base, path string, wants htmlmeta.Options) (kept *page.Extensions, isDropped bool) {
-	isDropped = len(x.Links) > 0 && !wants.Alternates || len(x.Images) > 0 && !wants.Images || len(x.Videos) > 0 && !wants.Videos
 	var found page.Extensions
-	for _, link := range x.Links {
-		url := htmlmeta.Absolute(base, path, link.Href)
-		lang := strings.TrimSpace(link.Lang)
-		isVersion := link.Rel == "alternate" && lang != "" && len(lang) <= maxHreflang
-		if wants.Alternates && isVersion && url != "" {
-			found.Alternates = append(found.Alternates, page.Alternate{Lang: lang, URL: url})
-		}
+	if wants.Alternates {
+		found.Alternates = x.alternates(base, path)
 	}
-	for _, image := range x.Images {
-		url := htmlmeta.Absolute(base, path, image.Loc)
-		if wants.Images && url != "" {
-			found.Images = append(found.Images, url)
-		}
+	if wants.Images {
+		found.Images = x.images(base, path)
 	}
-	for _, video := range x.Videos {
-		text := videoOf(video.Parts)
-		if wants.Videos && text != "" {
-			found.Videos = append(found.Videos, text)
-		}
+	if wants.Videos {
+		found.Videos = x.videos()
 	}
+	isDropped = len(x.Links) > 0 && !wants.Alternates || len(x.Images) > 0 && !wants.Images || len(x.Videos) > 0 && !wants.Videos
 	if found.Empty() {
 		return nil, isDropped
 	}
 	kept = new(page.Extensions)
 	kept.Add(&found) // each once, within the bounds
 	return kept, isDropped
+}
+
+func (x *extended) alternates(base, path string) (all []page.Alternate) {
+	for _, link := range x.Links {
+		url := htmlmeta.Absolute(base, path, link.Href)
+		lang := strings.TrimSpace(link.Lang)
+		isVersion := link.Rel == "alternate" && lang != "" && len(lang) <= maxHreflang
+		if isVersion && url != "" {
+			all = append(all, page.Alternate{Lang: lang, URL: url})
+		}
+	}
+	return all
+}
+
+func (x *extended) images(base, path string) (all []string) {
+	for _, image := range x.Images {
+		if url := htmlmeta.Absolute(base, path, image.Loc); url != "" {
+			all = append(all, url)
+		}
+	}
+	return all
+}
+
+func (x *extended) videos() (all []string) {
+	for _, video := range x.Videos {
+		if text := videoOf(video.Parts); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // videoElement is one that a video may have.
