@@ -243,6 +243,8 @@ func (m *model) trouble(r *rand.Rand) {
 	})
 	if p == ofDisk {
 		m.oracle.mayBeTold("/", "/") // see judgeVanished
+	}
+	if p == ofDisk || f == cut {
 		// They are removed, and come back.
 		all := slices.Collect(maps.Keys(m.site.pages))
 		m.oracle.mayBeTold(all...)
