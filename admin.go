@@ -260,11 +260,10 @@ type siteStatus struct {
 	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
 	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
 
-	Visited  int             `json:"visited,omitempty"`          // paths that visitors had
-	Dropped  int             `json:"visited_dropped,omitempty"`  // those for which there was no room
-	Unlinked int             `json:"visited_unlinked,omitempty"` // those that no page links to, so that they are not listed
-	Ignored  map[string]int  `json:"visits_ignored,omitempty"`   // why visits do not count, where few do
-	Logs     []accesslog.Log `json:"logs,omitempty"`             // that are read for all sites of the handler
+	Visited int             `json:"visited,omitempty"`         // paths that visitors had
+	Dropped int             `json:"visited_dropped,omitempty"` // those for which there was no room
+	Ignored map[string]int  `json:"visits_ignored,omitempty"`  // why visits do not count, where few do
+	Logs    []accesslog.Log `json:"logs,omitempty"`            // that are read for all sites of the handler
 }
 
 // status is what there is to show of a site.
@@ -359,7 +358,6 @@ func (s *site) addVisits(st *siteStatus) {
 		st.Logs = append(st.Logs, r.Logs()...)
 	}
 	st.Visited, st.Dropped = s.state.visited.Count()
-	st.Unlinked = int(s.unlinked.Load())
 }
 
 // storageStatus is what there is to show of the storage that a site's processes share.

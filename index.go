@@ -293,7 +293,6 @@ func failedSources(failed []merge.InputError) map[int]string {
 // tell tells operators of what was published in place of another publication.
 func (s *site) tell(ctx context.Context, r *refreshing, before *publication, out *report.Refresh) {
 	s.app.events.emitRefreshed(s, before.snapshot, out)
-	s.countUnlinked(ctx, r, out)
 	if s.ctx.Err() != nil {
 		return
 	}

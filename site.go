@@ -269,7 +269,6 @@ type site struct {
 	probedAt  time.Time // when the last refresh began that has probed the site
 
 	reached map[string]bool             // by suffix: whether requests for the document reach the handler; only the refresh uses it
-	counted int                         // visited paths at the last countUnlinked; only the refresh uses it
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
@@ -277,7 +276,6 @@ type site struct {
 
 	stopWaiting atomic.Pointer[context.CancelFunc] // for a turn, to wait by another rank: see awaitTurn; nil: it never waited
 
-	unlinked  atomic.Int64 // visited paths of which nothing is known: see countUnlinked
 	requested atomic.Int64 // when a document was last requested, in Unix nanoseconds
 
 	ready     chan struct{} // closed when it is known what is served

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"math/bits"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,7 +18,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -206,51 +203,6 @@ func (d *discovery) most(onDemand bool) int {
 		return min(d.maxPaths, 500)
 	}
 	return d.maxPaths
-}
-
-// countUnlinked counts the pages that visitors have requested, and of which nothing is known, because no page links to
-// them. It names none: the path may hold a token. A site whose front page redirects by language has many of them.
-func (s *site) countUnlinked(ctx context.Context, r *refreshing, out *report.Refresh) {
-	d := s.handler.discovery
-	isComplete := out.Crawled.Gathered && out.Crawled.Pending == 0 && !out.Partial
-	if d == nil || !d.visitors || !isComplete {
-		return
-	}
-	visited, _ := s.state.visited.Count()
-	hasChanged := visited != s.counted || out.Selected.IsMade()
-	if !hasChanged {
-		return
-	}
-	s.counted = visited
-	oldest := r.batch.Add(-d.expire)
-	paths := slices.DeleteFunc(s.state.visited.Sorted(oldest.Unix()), func(path string) bool {
-		isOut := s.filter(&page.Page{Path: path}) != "" || s.handler.settings.crawl.disallows(path) != ""
-		return isOut || !r.probed.robots.rules.Allows(path)
-	})
-	n := countUnknown(paths, r.records.Generation.Records(ctx))
-	s.unlinked.Store(int64(n))
-	isMany := n >= 3 && n > 2*pagesOf(out.Snapshot)
-	atLeast := 1 << max(bits.Len(uint(n))-1, 0) // few lines, however it grows
-	s.logger.OnceIf(isMany, zapcore.InfoLevel, "unlinked", "visitors requested pages that no page links to, "+
-		"so they are not listed: if they are public, name their patterns in 'unlinked' of access_log or traffic, "+
-		"or the pages in 'urls'", zap.Int("at_least", atLeast))
-}
-
-// countUnknown counts the paths of which there is no record. Both are sorted.
-func countUnknown(paths []string, records iter.Seq2[*store.Record, error]) int {
-	n := 0
-	for rec, err := range records {
-		if err != nil || len(paths) == 0 {
-			break
-		}
-		before, isKnown := slices.BinarySearch(paths, rec.Path)
-		n += before
-		paths = paths[before:]
-		if isKnown {
-			paths = paths[1:]
-		}
-	}
-	return n + len(paths)
 }
 
 // Visit implements [accesslog.Site].

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -310,52 +308,6 @@ func TestWatch(t *testing.T) {
 				t.Errorf("there are %d sites, want 1", len(v.app.sites))
 			}
 		})
-	}
-}
-
-// TestUnlinked: pages that visitors requested and that nothing links to are counted, without a name, and the log says
-// what to write.
-func TestUnlinked(t *testing.T) {
-	b := newBench(t, func(h *Handler) { h.Exclude = []string{"/excluded/*"} })
-	b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
-	s := b.site("named.example")
-	paths := []string{"/"}
-	for i := range 20 {
-		paths = append(paths, fmt.Sprintf("/de/%d", i))
-	}
-	for _, path := range append(paths, "/excluded/a", "/cart", "/forbidden") {
-		s.Visit(path, b.clock.Unix())
-	}
-	b.lists(paths...)
-	page := b.pages
-	b.pages = func(w http.ResponseWriter, r *http.Request) error {
-		if r.URL.Path == robotsPath {
-			_, err := io.WriteString(w, "User-agent: *\nDisallow: /forbidden\n")
-			return err
-		}
-		return page(w, r)
-	}
-	const message = "visitors requested pages that no page links to, so they are not listed: if they are public, " +
-		"name their patterns in 'unlinked' of access_log or traffic, or the pages in 'urls'"
-	for _, test := range []struct {
-		named          []string
-		want, messages int
-	}{{paths[:1], 20, 1}, {paths[:3], 18, 1}, {paths[:8], 13, 1}, {paths, 0, 1}} {
-		b.names(test.named...)
-		b.refresh(s)
-		if got := s.status().Unlinked; got != test.want || b.logged(message) != test.messages {
-			t.Errorf("of %d: got %d in %d lines, want %d in %d", len(test.named), got, b.logged(message), test.want, test.messages)
-		}
-	}
-	s.Visit("/fr/1", b.clock.Unix())
-	b.refresh(s)
-	if got := s.status().Unlinked; got != 1 {
-		t.Errorf("after a visit that changes nothing else: got %d, want 1", got)
-	}
-	for _, line := range b.logs.FilterMessage(message).All() {
-		if strings.Contains(fmt.Sprint(line.ContextMap()), "/de/") {
-			t.Errorf("the log names a path that only visitors know: %v", line.ContextMap())
-		}
 	}
 }
 
