@@ -243,7 +243,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 // take a twentieth of the rate of upstreams. The front pages of a hundred sites may be those of one application. Sites of a
 // rank below the site's do not count: visitors can make up any number of hosts.
 func (s *site) probesTake(probed *probeResult) time.Duration {
-	if probed == nil || !probed.proxied {
+	if probed == nil || !probed.made {
 		return 0
 	}
 	perProbe := time.Duration(shareOfTime * float64(time.Second) / s.handler.limiter.Rate())

@@ -61,7 +61,7 @@ func (s *site) byRefresh(at time.Time) time.Time {
 
 // isProbed reports whether the response to each probe is that of a page, too: see [crawl.Policy.Front].
 func (s *site) isProbed(rec *store.Record) bool {
-	return rec.Path == s.frontPath() && s.isFrontInScope() && rec.Flags&store.Proxied != 0
+	return rec.Path == s.frontPath() && s.isFrontInScope() && rec.Flags&store.Made != 0
 }
 
 // frontPath returns the path of the page with which the site begins: the front page, or the one to which that redirects.
@@ -122,7 +122,7 @@ func (s *site) addOwn(x *explanation) {
 	}
 	var first rereading
 	for url, doc := range own.documents {
-		if !doc.proxied || len(doc.pages) == 0 {
+		if !doc.made || len(doc.pages) == 0 {
 			continue
 		}
 		due := s.byRefresh(toSecond(doc.at.Add(doc.wait)))

@@ -37,8 +37,8 @@ func TestDueOf(t *testing.T) {
 		"not named any more":      {store.Record{Path: "/a", Fetched: fetched, Absent: 3, Due: later.Unix()}, time.Time{}, ""},
 		"blocked":                 {store.Record{Path: "/a", Fetched: fetched, Flags: store.Blocked, Due: later.Unix()}, time.Time{}, ""},
 		"disallowed":              {store.Record{Path: "/a", Fetched: fetched, Flags: store.Disallowed, Due: later.Unix()}, time.Time{}, ""},
-		"the front page":          {store.Record{Path: "/", Fetched: fetched, Flags: store.Proxied, Due: later.Unix()}, next, "refresh"},
-		"the front page, at once": {store.Record{Path: "/", Fetched: fetched, Flags: store.Proxied, Cause: store.ByOperator}, next, "operator"},
+		"the front page":          {store.Record{Path: "/", Fetched: fetched, Flags: store.Made, Due: later.Unix()}, next, "refresh"},
+		"the front page, at once": {store.Record{Path: "/", Fetched: fetched, Flags: store.Made, Cause: store.ByOperator}, next, "operator"},
 		"a file as front page":    {store.Record{Path: "/", Fetched: fetched, Due: later.Unix()}, later, "interval"},
 	} {
 		if at, by := s.dueOf(&test.rec); !at.Equal(test.at) || by != test.by {
@@ -47,7 +47,7 @@ func TestDueOf(t *testing.T) {
 	}
 	s.probed.Store(&probeResult{entrance: entrance{path: "/blog/"}})
 	for path, want := range map[string]string{"/": "interval", "/blog/": "refresh"} {
-		_, by := s.dueOf(&store.Record{Path: path, Fetched: fetched, Flags: store.Proxied, Due: later.Unix()})
+		_, by := s.dueOf(&store.Record{Path: path, Fetched: fetched, Flags: store.Made, Due: later.Unix()})
 		if by != want {
 			t.Errorf("where the front page redirects, %s is due by %s, want %s", path, by, want)
 		}
@@ -155,8 +155,8 @@ func TestExplainOwn(t *testing.T) {
 		return err
 	}
 	at := b.clock.Add(time.Hour)
-	doc := func(proxied bool, pages int, wait time.Duration) *ownDocument {
-		return &ownDocument{isRead: true, proxied: proxied, pages: make([]page.Page, pages), at: at, wait: wait}
+	doc := func(made bool, pages int, wait time.Duration) *ownDocument {
+		return &ownDocument{isRead: true, made: made, pages: make([]page.Page, pages), at: at, wait: wait}
 	}
 	s.own.Store(&ownSet{documents: map[string]*ownDocument{
 		"http://named.example/sitemap.xml": doc(true, 0, time.Second),

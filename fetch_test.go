@@ -342,7 +342,7 @@ func TestRateLimitOfProbes(t *testing.T) {
 		b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
 		for host, want := range map[string][]time.Duration{"visited.example": {0, fetchTimeout}, "named.example": {0, 0}, "files.example": {0, 0}} {
 			s := b.site(host)
-			s.probed.Store(&probeResult{proxied: host != "files.example"})
+			s.probed.Store(&probeResult{made: host != "files.example"})
 			for _, want := range want {
 				begun := time.Now()
 				if s.paceProbe(t.Context(), s.rank()); time.Since(begun) != want {

@@ -40,7 +40,7 @@ type probeResult struct {
 	remedy        string // what to do about a site that lists nothing
 	movedTo       string // origin to which all requests are redirected, whose pages the site's are; "": none
 	canonicalHost string // of the front page's canonical; "": none
-	proxied       bool   // no file explains the front page: an upstream or another handler makes it
+	made          bool   // no file explains the front page: an upstream or another handler makes it
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
 
 	stylesheet, llms ownFile // at the paths of ours
@@ -57,9 +57,9 @@ type probeResult struct {
 
 // ownFile says whether the site has its own document at the path of one of ours.
 type ownFile struct {
-	exists  bool
-	proxied bool      // the response to the request for it was made
-	at      time.Time // when there was a response; zero: ask again
+	exists bool
+	made   bool      // the response to the request for it was made
+	at     time.Time // when there was a response; zero: ask again
 }
 
 // siteFiles says where a site's files are.
@@ -108,7 +108,7 @@ type probe struct {
 
 	skipsFiles bool // the site's files are known, and are not asked for
 	passes     bool // the handler has passed the request on
-	proxied    bool // the response was made
+	made       bool // the response was made
 }
 
 // isOurs reports whether the handler itself has responded to the request of a probe, which may be nil.
@@ -137,7 +137,7 @@ func (b blockage) result(front *crawl.Response) probeResult {
 		blocked: b.reason,
 		status:  b.status,
 		remedy:  b.remedy,
-		proxied: isMade(front),
+		made:    isMade(front),
 	}
 }
 
@@ -227,7 +227,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		remedy:        blocked.remedy,
 		movedTo:       movedTo,
 		canonicalHost: f.canonicalHost(front),
-		proxied:       isMade(front),
+		made:          isMade(front),
 		byLinks:       byLinks,
 		stylesheet:    stylesheet,
 		llms:          llms,
@@ -264,7 +264,7 @@ func (f *siteFetcher) findFiles(ctx context.Context, before askedFiles, skipsFil
 	if skipsFiles {
 		found = before
 	}
-	if p.proxied {
+	if p.made {
 		found.asked = now
 	}
 	return p, found, blocked, nil
@@ -288,7 +288,7 @@ func (f *siteFetcher) findHandler(ctx context.Context, skipsFiles bool) (*probe,
 		return nil, blockage{}, fmt.Errorf("fetching %s: %w", sitemap, err)
 	}
 	if p.seen == f.handler {
-		p.proxied = err == nil && res.Made
+		p.made = err == nil && res.Made
 		return p, blockage{}, nil
 	}
 	if p.seen != nil {
@@ -416,7 +416,7 @@ func (f *siteFetcher) lookForOwn(
 ) ownFile {
 	// Most applications have no such document, and would be asked for it once a minute.
 	now := f.handler.app.now()
-	if before.proxied && now.Sub(before.at).Abs() < ownInterval {
+	if before.made && now.Sub(before.at).Abs() < ownInterval {
 		return before
 	}
 	res, err := f.fetchData(ctx, path, limit, nil)
@@ -424,7 +424,7 @@ func (f *siteFetcher) lookForOwn(
 		before.at = time.Time{}
 		return before
 	}
-	return ownFile{exists: res.Status == http.StatusOK && isOwn(res), proxied: res.Made, at: now}
+	return ownFile{exists: res.Status == http.StatusOK && isOwn(res), made: res.Made, at: now}
 }
 
 // byLinks decides whether the pages of a site for which no source is written are found by links: its front page is made, as

@@ -161,7 +161,7 @@ func TestFrontRedirectChanges(t *testing.T) {
 			if got := v.seen(); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
-			if got := v.before; got.blocked != "" || !got.proxied || !got.byLinks {
+			if got := v.before; got.blocked != "" || !got.made || !got.byLinks {
 				t.Errorf("got %+v", got)
 			}
 		})

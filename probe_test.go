@@ -549,8 +549,8 @@ func TestByLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	response := func(status int, contentType string, proxied bool) *crawl.Response {
-		return &crawl.Response{Status: status, Header: http.Header{"Content-Type": {contentType}}, Made: proxied}
+	response := func(status int, contentType string, made bool) *crawl.Response {
+		return &crawl.Response{Status: status, Header: http.Header{"Content-Type": {contentType}}, Made: made}
 	}
 	const links, files, before = "links", "files", "before"
 	for name, test := range map[string]struct {

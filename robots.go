@@ -168,14 +168,14 @@ type robotsRules struct {
 	sitemaps []string // URLs of its Sitemap lines, in what crawlers read
 	size     int      // bytes, as far as they are known; over robotstxt.MaxBody, crawlers do not read all
 
-	proxied bool      // the response was made
-	at      time.Time // when there was a response
+	made bool      // the response was made
+	at   time.Time // when there was a response
 }
 
 // isReliable reports whether robots.txt need not be requested again, by whether a time is recent. A file costs no request, and
 // while it cannot be fetched at all, no page may be.
 func (r *robotsRules) isReliable(isRecent func(time.Time) bool) bool {
-	return !r.closed && r.proxied && isRecent(r.at)
+	return !r.closed && r.made && isRecent(r.at)
 }
 
 // maxRobotsRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2); behind more of them, there is none.
@@ -211,7 +211,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	if res.Aborted || robotstxt.Closes(res.Status) {
 		return robotsRules{closed: true, status: res.Status}
 	}
-	robots := robotsRules{unseen: !p.robots, from: from, proxied: res.Made, at: f.handler.app.now()}
+	robots := robotsRules{unseen: !p.robots, from: from, made: res.Made, at: f.handler.app.now()}
 	if res.Status != http.StatusOK || robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body) {
 		return robots
 	}

@@ -52,7 +52,7 @@ type ownSet struct {
 	dropped   int                     // entries with alternates, images or videos that are not kept
 	origin    string                  // one such origin
 	unread    int                     // documents for which there was no time yet
-	proxied   bool                    // an upstream responded to a request for a document
+	made      bool                    // the response to a request for a document was made
 
 	isElsewhere bool // some documents are no files of the sources
 
@@ -81,7 +81,7 @@ type ownDocument struct {
 	wait      time.Duration // how long it is left alone after that
 	full      time.Time     // when it was last read: there was a response with a body
 	changed   time.Time     // when a body last had another content than the one before, or was the first; zero: there was none
-	proxied   bool          // an upstream responded
+	made      bool          // the response was made
 	etag      string        // validator of the response
 	modified  string        // validator of the response: its Last-Modified
 }
@@ -266,7 +266,7 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 		own.isFirst = r.site.hasNoOwn()
 	} else {
 		own.isFirst = before.isFirst && !before.isComplete()
-		own.proxied = before.proxied
+		own.made = before.made
 	}
 	waiting, cancel := r.ownWait(ctx)
 	defer cancel()
@@ -282,7 +282,7 @@ func (r *Refresh) readOwn(ctx context.Context, links []ownLink, yield func(page.
 		if !doc.isCurrent(r.Now, before.unread > 0, r.demanded) {
 			known := cmp.Or(doc, new(ownDocument))
 			// Where one document is made, more will be.
-			isMade := known.proxied || !known.isRead && (r.probed.proxied || own.proxied)
+			isMade := known.made || !known.isRead && (r.probed.made || own.made)
 			doc = r.lookAtOwn(ctx, waiting, link.url, known, isMade, most-own.pages)
 		}
 		own.add(link.url, doc)
@@ -327,7 +327,7 @@ func (s *ownSet) add(url string, doc *ownDocument) {
 	s.broken += doc.broken
 	s.dropped += doc.dropped
 	s.origin = cmp.Or(s.origin, doc.origin)
-	s.proxied = s.proxied || doc.proxied
+	s.made = s.made || doc.made
 	if !doc.isRead && doc.err == nil {
 		s.unread++
 	}
@@ -365,7 +365,7 @@ func (d *ownDocument) isCurrent(now time.Time, othersUnread, demanded bool) bool
 		return false
 	}
 	isRecent := now.Sub(d.at).Abs() < d.wait
-	return isRecent && !demanded || othersUnread && d.err == nil && d.proxied
+	return isRecent && !demanded || othersUnread && d.err == nil && d.made
 }
 
 // lookAtOwn returns what a document says now, or what it said before if there is no time, or it cannot be read. most is about how
@@ -401,7 +401,7 @@ func (r *Refresh) lookAtOwn(
 	kept.at = r.Now
 	kept.err = err
 	if res != nil {
-		kept.proxied = res.Made
+		kept.made = res.Made
 	}
 	kept.wait = ownRetry
 	if before.err != nil {
@@ -416,7 +416,7 @@ var errUnasked = errors.New("status 304, although the request had no validators"
 func (r *Refresh) ownConditions(before *ownDocument) http.Header {
 	header := make(http.Header)
 	// An application may return 304 whatever has changed, and nothing of it would ever be seen.
-	isTrusted := !before.proxied || r.Now.Sub(before.full).Abs() < ownInterval
+	isTrusted := !before.made || r.Now.Sub(before.full).Abs() < ownInterval
 	if before.err != nil || !isTrusted || r.demanded {
 		return header
 	}
@@ -472,7 +472,7 @@ func (r *Refresh) readOwnDocument(
 		at:       r.Now,
 		full:     r.Now,
 		changed:  before.changed,
-		proxied:  res.Made,
+		made:     res.Made,
 		etag:     res.Header.Get("Etag"),
 		modified: res.Header.Get("Last-Modified"),
 	}
@@ -530,7 +530,7 @@ func (d *ownDocument) hasContentOf(before *ownDocument) bool {
 func (r *Refresh) ownPause(doc *ownDocument) time.Duration {
 	hasValidators := doc.etag+doc.modified != ""
 	// A look at a file costs nothing, and one that is missing may be there soon.
-	if !doc.proxied && (hasValidators || doc.isMissing) {
+	if !doc.made && (hasValidators || doc.isMissing) {
 		return 0
 	}
 	if r.Now.Sub(doc.changed).Abs() < ownBusy {
@@ -549,7 +549,7 @@ func (s *site) ownSoon() time.Duration {
 	documents := 0
 	for _, other := range s.app.sitesThat(func(o *site) bool { return o.handler == s.handler }) {
 		own := other.own.Load()
-		if own != nil && own.proxied {
+		if own != nil && own.made {
 			documents += len(own.documents)
 		}
 	}

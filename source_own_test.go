@@ -182,7 +182,7 @@ func TestOwnSitemapsPace(t *testing.T) {
 			return nil
 		}
 		s := b.site("named.example")
-		probed := probeResult{proxied: true}
+		probed := probeResult{made: true}
 		if _, err := b.readOwn(s, probed, time.Now()); err != nil {
 			t.Errorf("while nothing is known yet, documents that are not read are no error: got %v", err)
 		}
@@ -269,7 +269,7 @@ func TestOwnSitemapsRenamed(t *testing.T) {
 			return nil
 		}
 		s := b.site("named.example")
-		probed := probeResult{proxied: true}
+		probed := probeResult{made: true}
 		s.setReady()
 		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
 			t.Fatalf("at first: got %s, %v", got, err)
@@ -298,7 +298,7 @@ func TestOwnSitemapsUnread(t *testing.T) {
 		}
 		s := b.site("named.example")
 		s.serve(snapshotOf(t, 10, "/a"))
-		probed := probeResult{proxied: true}
+		probed := probeResult{made: true}
 		_, err := b.readOwn(s, probed, time.Now())
 		if err == nil || err.Error() != "1 of 2 documents are not read yet" {
 			t.Errorf("got %v", err)
@@ -334,7 +334,7 @@ func TestOwnSitemapsUnreadAfterReload(t *testing.T) {
 			}
 			s := b.site(name + ".example")
 			s.firstLook = test.firstLook
-			probed := probeResult{proxied: true}
+			probed := probeResult{made: true}
 			if _, err := b.readOwn(s, probed, time.Now()); err != nil {
 				t.Fatalf("%s: at first: got %v", name, err)
 			}
@@ -756,7 +756,7 @@ func TestOwnSitemapsSooner(t *testing.T) {
 			changes := 0
 			last := "?"
 			for range 48 * 60 { // minutes
-				r, err := newRefresh(s, probeResult{proxied: true}, time.Now())
+				r, err := newRefresh(s, probeResult{made: true}, time.Now())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -799,7 +799,7 @@ func TestOwnSitemapsShare(t *testing.T) {
 	} {
 		b := newBench(t, func(h *Handler) { h.isDefault = test.isDefault })
 		for _, host := range []string{"named.example", "other.example"} {
-			own := &ownSet{proxied: true, documents: make(map[string]*ownDocument)}
+			own := &ownSet{made: true, documents: make(map[string]*ownDocument)}
 			for i := range test.documents {
 				own.documents[fmt.Sprint(i)] = new(ownDocument)
 			}

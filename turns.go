@@ -112,7 +112,7 @@ func (s *site) awaitTurn() (of schedule.Rank, ok bool) {
 // so few that they need not wait: see probesTake.
 func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 	last := s.lastProbe()
-	if !s.onDemand || !last.proxied || s.goesOnWith(&last, s.app.now()) {
+	if !s.onDemand || !last.made || s.goesOnWith(&last, s.app.now()) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -132,7 +132,7 @@ func (s *site) goesOnWith(probed *probeResult, at time.Time) bool {
 	if s.onDemand {
 		return s.hasLeft
 	}
-	return probed.proxied
+	return probed.made
 }
 
 // sliceTime is how long the site's crawl goes on until it is another one's turn.

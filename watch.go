@@ -167,8 +167,8 @@ func (s *site) isWatched() bool {
 // hasUpstream reports whether an upstream has responded to a request for a page, or of the probe.
 func (s *site) hasUpstream(out *report.Refresh) bool {
 	probed := s.probed.Load()
-	hasAsked := probed == nil || probed.proxied || probed.robots.proxied || probed.robots.closed ||
-		probed.stylesheet.proxied || probed.llms.proxied || !probed.rootAsked.IsZero()
+	hasAsked := probed == nil || probed.made || probed.robots.made || probed.robots.closed ||
+		probed.stylesheet.made || probed.llms.made || !probed.rootAsked.IsZero()
 	if hasAsked {
 		return true
 	}
@@ -182,7 +182,7 @@ func (s *site) hasUpstream(out *report.Refresh) bool {
 // isOwnWatched reports whether the site's own sitemaps are files that are watched.
 func (s *site) isOwnWatched() bool {
 	own := s.own.Load()
-	return own == nil || own.unread == 0 && !own.proxied && !own.isElsewhere
+	return own == nil || own.unread == 0 && !own.made && !own.isElsewhere
 }
 
 // hasUnconfirmed reports whether changes wait for another refresh until they are announced.

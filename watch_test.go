@@ -70,15 +70,15 @@ func TestRests(t *testing.T) {
 		"not watched":           {change: func(s *site, _ *report.Refresh) { s.watchers[0].Close() }},
 		"another source is not": {change: func(s *site, _ *report.Refresh) { s.watchers = nil }},
 		"an upstream's front page": {change: func(s *site, _ *report.Refresh) {
-			s.probed.Store(&probeResult{proxied: true})
+			s.probed.Store(&probeResult{made: true})
 		}},
 		"an upstream's robots.txt": {change: func(s *site, _ *report.Refresh) {
-			s.probed.Store(&probeResult{robots: robotsRules{proxied: true}})
+			s.probed.Store(&probeResult{robots: robotsRules{made: true}})
 		}},
 		"found by links": {change: func(s *site, _ *report.Refresh) { s.probed.Store(&probeResult{byLinks: true}) }},
 		"own sitemaps":   {change: func(s *site, _ *report.Refresh) { s.own.Store(new(ownSet)) }, want: true},
 		"own sitemaps of an upstream": {change: func(s *site, _ *report.Refresh) {
-			s.own.Store(&ownSet{proxied: true})
+			s.own.Store(&ownSet{made: true})
 		}},
 		"own sitemaps elsewhere": {change: func(s *site, _ *report.Refresh) {
 			s.own.Store(&ownSet{isElsewhere: true})

@@ -109,7 +109,7 @@ type Options struct {
 // Crawler keeps what outlives one crawl of a site.
 type Crawler struct {
 	o             Options
-	proxied       memory[bool]    // by folder or extension: see isProxied
+	made          memory[bool]    // by folder or extension: see likelyMade
 	late          memory[bool]    // pages whose fetch was abandoned, by path
 	own, upstream atomic.Bool     // the site itself, or who makes pages, has responded for a page that is no file
 	refused       atomic.Int64    // when a response was a 429, in Unix seconds; 0: none was

@@ -22,9 +22,9 @@ import (
 // static is a site, and remembers what was fetched. Its pages are of words: links, and what else there is in
 // the HTML. One that begins with a status is a redirect or an error, one that is a type is of that type.
 type static struct {
-	pages   map[string]string
-	proxied bool
-	hangs   string // a part of the paths that do not answer
+	pages map[string]string
+	made  bool
+	hangs string // a part of the paths that do not answer
 
 	mu    sync.Mutex
 	order []string
@@ -39,7 +39,7 @@ func (s *static) Fetch(ctx context.Context, r Request) (*Response, error) {
 	defer s.mu.Unlock()
 	s.order = append(s.order, r.Path)
 	text, ok := s.pages[r.Path]
-	resp := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Made: s.proxied}
+	resp := &Response{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Made: s.made}
 	switch words := strings.Fields(text); {
 	case text == "500", !ok && s.pages["*"] == "500":
 		resp.Status = 500
@@ -401,7 +401,7 @@ func TestSlots(t *testing.T) {
 // TestLater: what a limiter has no time for is due, and said to be.
 func TestLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
 		run := New(Options{Fetcher: s, Limiter: NewLimiter(1./60, 1)}).Start(new(list), with(func(p *Policy) { p.Links = true }))
 		gen, counts := empty(t), map[int]int{}
 		time.Sleep(300 * time.Millisecond) // a time between seconds

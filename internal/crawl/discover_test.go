@@ -179,7 +179,7 @@ func TestLargestGroupGivesWay(t *testing.T) {
 		{name: "none waits of the site's own", isOwn: true, finder: "/", maxPaths: 100, then: 100},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &static{proxied: !test.isOwn, pages: map[string]string{"*": "a page"}}
+			s := &static{made: !test.isOwn, pages: map[string]string{"*": "a page"}}
 			for i := range days {
 				s.pages["/"] += fmt.Sprintf(" /days/%c%c", 'a'+i/26, 'a'+i%26)
 			}
@@ -219,7 +219,7 @@ func TestLargestGroupGivesWay(t *testing.T) {
 // TestGivenUpIsDropped: a page that is given up is dropped, also where nothing else was found.
 func TestGivenUpIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a /b /c", "*": "a page"}}
+		s := &static{made: true, pages: map[string]string{"/": "/a /b /c", "*": "a page"}}
 		run := New(Options{Fetcher: s, Limiter: NewLimiter(0.001, 1)}).Start(new(list), with(func(p *Policy) { p.Links = true }))
 		gen := update(t, run, empty(t), time.Second).Generation
 		before := gen.Len()
@@ -340,7 +340,7 @@ func TestLinkWhileFailing(t *testing.T) {
 // TestSeedChain: the front page may lead to others by redirects.
 func TestSeedChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/x/": "302 /x/x", "/x/x": "302 /x/x/x", "/x/x/x": "302 /x/y", "/x/y": ""}}
+		s := &static{made: true, pages: map[string]string{"/x/": "302 /x/x", "/x/x": "302 /x/x/x", "/x/x/x": "302 /x/y", "/x/y": ""}}
 		p := with(func(p *Policy) { p.Scope, p.Discover = "/x/", true })
 		gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)}), empty(t), p).Generation
 		seeds := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Fetched != 0 && rec.Flags&store.Seed != 0 && rec.Depth == 0 })
@@ -354,7 +354,7 @@ func TestSeedChain(t *testing.T) {
 func TestLongSeedChain(t *testing.T) {
 	for redirects, want := range map[int]bool{maxSeeds: true, maxSeeds + 1: false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &static{proxied: true, pages: map[string]string{"/": "302 /1"}}
+			s := &static{made: true, pages: map[string]string{"/": "302 /1"}}
 			for i := 1; i < redirects; i++ {
 				s.pages[fmt.Sprint("/", i)] = fmt.Sprint("302 /", i+1)
 			}
@@ -374,7 +374,7 @@ func TestLongSeedChain(t *testing.T) {
 // found to be nearer after it was fetched would be fetched again.
 func TestNearestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/b /z", "/b": "/c", "/c": "/d", "/d": "", "/z": "/d"}}
+		s := &static{made: true, pages: map[string]string{"/": "/b /z", "/b": "/c", "/c": "/d", "/d": "", "/z": "/d"}}
 		run := New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)}).Start(new(list), with(func(p *Policy) {
 			p.Links, p.Disallow = true, func(path string) bool { return strings.Contains(path, "no-such-page") }
 		}))
@@ -391,7 +391,7 @@ func TestNearestFirst(t *testing.T) {
 // TestDepth: pages with too many links before them are remembered, but not fetched, until that many are allowed.
 func TestDepth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/1", "/1": "/2 /2b", "/2": "/3", "/2b": "", "/3": "/4", "/4": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/1", "/1": "/2 /2b", "/2": "/3", "/2b": "", "/3": "/4", "/4": ""}}
 		c, gen := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)}), empty(t)
 		for i, test := range []struct {
 			depth int

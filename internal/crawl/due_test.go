@@ -475,7 +475,7 @@ func list200(t *testing.T, g *store.Generation) *store.Generation {
 // probe. One to which it does not link any more is fetched, too.
 func TestFrontPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": "", "/c": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": "", "/c": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), 5*time.Minute, true)
 		if got := strings.Join(s.fetched(), " "); got != "/a /b" {
@@ -502,7 +502,7 @@ func TestFrontPage(t *testing.T) {
 // TestHub: a page whose links lead to new pages that are listed is soon fetched every ten minutes, others once a day.
 func TestHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/list /about", "/list": "/p", "/about": "/", "/p": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/list /about", "/list": "/p", "/about": "/", "/p": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), 24*time.Hour, true)
 		var ages []time.Duration
@@ -554,7 +554,7 @@ func TestNoHub(t *testing.T) {
 // TestSignals: a signal has a listed page fetched in the next crawl. One that was false mutes the page for a day, then two.
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
 		signal := func(path string) string {
@@ -650,7 +650,7 @@ func TestListSignals(t *testing.T) {
 // TestRefetch: an operator has pages fetched again, whatever they are due by.
 func TestRefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a /b", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Minute, false)
 		for _, test := range []struct {

@@ -88,16 +88,16 @@ func (r *Run) dueOf(records []store.Record, upstream *queue) (due []*store.Recor
 		if r.due(rec, now) > now {
 			continue
 		}
-		proxied := r.c.isProxied(rec)
+		made := r.c.likelyMade(rec)
 		canAsk := upstream != nil && !r.stopped.Load() && !r.p.Spares
-		if proxied && !canAsk {
+		if made && !canAsk {
 			r.left = true
 			continue
 		}
 		if !r.c.precedence.admits(r.comesLast(rec)) {
 			continue
 		}
-		if proxied {
+		if made {
 			upstream.add(rec, now)
 			continue
 		}
@@ -151,7 +151,7 @@ func (w *worker) work(due []*store.Record, next *atomic.Int64) {
 	r := w.run
 	for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
 		rec := due[i-1]
-		if r.c.isProxied(rec) {
+		if r.c.likelyMade(rec) {
 			continue // it was not known when due was made; the next round fetches the page
 		}
 		if !w.page(rec, false) && w.wait.Err() != nil {
@@ -161,17 +161,17 @@ func (w *worker) work(due []*store.Record, next *atomic.Int64) {
 }
 
 // page fetches a page and updates its record; false: there was no time for it, and the record is as before.
-func (w *worker) page(rec *store.Record, proxied bool) bool {
+func (w *worker) page(rec *store.Record, made bool) bool {
 	r := w.run
 	soft404Path := r.soft404Path(rec)
 	s, known := r.c.soft404s.get(soft404Path)
 	if known && s.came == notAsked {
-		if _, ok := w.soft404(soft404Path, proxied); !ok {
+		if _, ok := w.soft404(soft404Path, made); !ok {
 			return false
 		}
 	}
 	begun := r.c.now() // a page that is made while it is fetched has a later Last-Modified
-	resp, ok := w.request(rec, proxied)
+	resp, ok := w.request(rec, made)
 	if !ok {
 		return false
 	}
@@ -200,14 +200,14 @@ func (w *worker) page(rec *store.Record, proxied bool) bool {
 
 	// A file that fails says nothing of who responds for others with its extension.
 	if f.resp != nil || rec.Version == 0 {
-		r.c.setProxied(rec, f.resp == nil || f.resp.Made)
+		r.c.setMade(rec, f.resp == nil || f.resp.Made)
 	}
 	return true
 }
 
 // request requests a page: conditionally, where that will do. resp is nil if there was no response, or one that says
 // nothing. ok is false if there was no time.
-func (w *worker) request(rec *store.Record, proxied bool) (resp *Response, ok bool) {
+func (w *worker) request(rec *store.Record, made bool) (resp *Response, ok bool) {
 	if w.front != nil {
 		resp = w.front
 		w.front = nil
@@ -215,12 +215,12 @@ func (w *worker) request(rec *store.Record, proxied bool) (resp *Response, ok bo
 	}
 	header := w.run.condition(rec)
 	if header != nil {
-		resp, ok = w.get(rec, header, proxied)
+		resp, ok = w.get(rec, header, made)
 		if !ok || !w.isOutdated(rec, resp) {
 			return resp, ok
 		}
 	}
-	resp, ok = w.get(rec, nil, proxied)
+	resp, ok = w.get(rec, nil, made)
 	return unlessNotModified(resp), ok
 }
 
@@ -293,9 +293,9 @@ func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
 
 // get requests the page of a record, with a place of the limiter where an upstream responds, and with a computing slot, which
 // it gives up if the request takes long. resp is nil if there was no response. ok is false if there was no time.
-func (w *worker) get(rec *store.Record, header http.Header, proxied bool) (resp *Response, ok bool) {
+func (w *worker) get(rec *store.Record, header http.Header, made bool) (resp *Response, ok bool) {
 	o := &w.run.c.o
-	if proxied {
+	if made {
 		of := o.Rank()
 		ok = o.Limiter.awaitCooldown(w.wait, &w.run.c.cooldown) && o.Limiter.Take(w.wait, of, o.Slots)
 		if ok {
@@ -330,7 +330,7 @@ func (w *worker) get(rec *store.Record, header http.Header, proxied bool) (resp 
 	}
 	// A request that took no turn, but reached an upstream, delays the next turn all the same. Not in a first look (see
 	// Policy.Spares): with many new hosts, one such page each would leave no turns for other sites.
-	isCounted := proxied || resp != nil && resp.Made && !w.run.p.Spares
+	isCounted := made || resp != nil && resp.Made && !w.run.p.Spares
 	if isCounted {
 		w.run.c.record(time.Since(begun), resp)
 	}

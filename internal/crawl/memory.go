@@ -39,9 +39,9 @@ func (m *memory[V]) put(key string, value V) {
 	m.values[key] = value
 }
 
-// isProxied guesses whether the response for a page is made: by the last response, by the last one for its
+// likelyMade guesses whether the response for a page is made: by the last response, by the last one for its
 // folder and extension, or its extension if it is a file, by whether one ever was for what is no file.
-func (c *Crawler) isProxied(rec *store.Record) bool {
+func (c *Crawler) likelyMade(rec *store.Record) bool {
 	if rec.Failing != 0 {
 		return true // whatever it is, it is slow
 	}
@@ -50,23 +50,23 @@ func (c *Crawler) isProxied(rec *store.Record) bool {
 		return true
 	}
 	if rec.Fetched != 0 {
-		return rec.Flags&store.Proxied != 0
+		return rec.Flags&store.Made != 0
 	}
-	proxied, known := c.proxied.get(backendOf(rec))
+	made, known := c.made.get(backendOf(rec))
 	if known || rec.Version != 0 {
-		return proxied
+		return made
 	}
 	return c.upstream.Load() || !c.own.Load()
 }
 
-// setProxied remembers whether the response for a page was made.
-func (c *Crawler) setProxied(rec *store.Record, proxied bool) {
+// setMade remembers whether the response for a page was made.
+func (c *Crawler) setMade(rec *store.Record, made bool) {
 	if rec.Version == 0 {
 		// Two workers may find out both at once, and each is only ever set.
-		c.upstream.CompareAndSwap(false, proxied)
-		c.own.CompareAndSwap(false, !proxied)
+		c.upstream.CompareAndSwap(false, made)
+		c.own.CompareAndSwap(false, !made)
 	}
-	c.proxied.put(backendOf(rec), proxied)
+	c.made.put(backendOf(rec), made)
 }
 
 func backendOf(rec *store.Record) string {
@@ -123,7 +123,7 @@ func (r *Run) soft404Path(rec *store.Record) string {
 	if rec.IsFile() {
 		path = r.p.Scope + r.c.soft404Name
 		// A file does not wait for an upstream's turn.
-		if r.c.isProxied(&store.Record{Path: path}) {
+		if r.c.likelyMade(&store.Record{Path: path}) {
 			return ""
 		}
 	}
@@ -134,7 +134,7 @@ func (r *Run) soft404Path(rec *store.Record) string {
 }
 
 // soft404 fetches a path that cannot exist, unless the last response still counts; false: there was no time for it.
-func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
+func (w *worker) soft404(path string, made bool) (soft404, bool) {
 	c := w.run.c
 	now := c.now()
 	last, known := c.soft404s.get(path)
@@ -147,7 +147,7 @@ func (w *worker) soft404(path string, proxied bool) (soft404, bool) {
 	if !known && proper >= enough404s && !isSample {
 		return soft404{until: now + day, came: proper404}, true
 	}
-	resp, ok := w.get(&store.Record{Path: path}, nil, proxied)
+	resp, ok := w.get(&store.Record{Path: path}, nil, made)
 	if !ok {
 		c.soft404s.put(path, soft404{})
 		return soft404{}, false

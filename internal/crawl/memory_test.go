@@ -198,7 +198,7 @@ func TestHangingComeLast(t *testing.T) {
 // TestTurns: a folder of very many pages lets others have their turn, from one crawl to the next, and assets come last.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/z /aa.png", "/z": "", "/aa.png": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/z /aa.png", "/z": "", "/aa.png": ""}}
 		for i := range 1500 {
 			path := fmt.Sprintf("/a/%d", i)
 			s.pages["/"] += " " + path
@@ -221,7 +221,7 @@ func TestTurns(t *testing.T) {
 func TestProper404s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, soft := range []string{"", "/shop/f-0/"} {
-			s := &static{proxied: true, pages: map[string]string{"/": ""}}
+			s := &static{made: true, pages: map[string]string{"/": ""}}
 			for i := range 200 {
 				path := fmt.Sprintf("/shop/f-%d/item", i)
 				s.pages["/"] += " " + path

@@ -87,13 +87,13 @@ func (s *site) Fetch(ctx context.Context, r Request) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fetched[r.Path]++
-	proxied := !strings.HasPrefix(r.Path, files)
-	if now := time.Now(); proxied && s.last.After(now) {
+	made := !strings.HasPrefix(r.Path, files)
+	if now := time.Now(); made && s.last.After(now) {
 		folder := page.Folder(r.Path)
 		if s.early[folder]++; s.early[folder] > 2*workers { // the first may be taken for the site's own
 			s.t.Errorf("%s: fetched %s too early", r.Path, s.last.Sub(now))
 		}
-	} else if proxied {
+	} else if made {
 		s.last = now.Add(s.rate)
 	}
 	if strings.Contains(r.Path, "/logout") && !s.named[r.Path] || strings.Contains(r.Path, "/blocked") {
@@ -106,10 +106,10 @@ func (s *site) Fetch(ctx context.Context, r Request) (*Response, error) {
 		if s.random.IntN(2) == 0 {
 			return nil, errors.New("timed out")
 		}
-		return &Response{Status: 500, Header: http.Header{}, Made: proxied}, nil
+		return &Response{Status: 500, Header: http.Header{}, Made: made}, nil
 	}
 	p := s.pages[r.Path]
-	resp := &Response{Status: 404, Header: http.Header{"Content-Type": {"text/html"}}, Made: proxied}
+	resp := &Response{Status: 404, Header: http.Header{"Content-Type": {"text/html"}}, Made: made}
 	if p == nil {
 		if s.isSoft(r.Path) {
 			resp.Status, resp.Body = 200, s.body(&sitePage{text: "not here"})

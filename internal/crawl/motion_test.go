@@ -20,7 +20,7 @@ func TestQuietSite(t *testing.T) {
 		t.Skip("two days of crawling")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: make(map[string]string)}
+		s := &static{made: true, pages: make(map[string]string)}
 		for list := range 10 {
 			s.pages["/"] += fmt.Sprintf(" /list-%d", list)
 			for i := range 100 {
@@ -64,7 +64,7 @@ func TestQuietSite(t *testing.T) {
 // finds is published meanwhile.
 func TestRareCrawls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		s := &static{made: true, pages: map[string]string{"/": ""}}
 		for i := range 600 {
 			path := fmt.Sprint("/p-", i)
 			s.pages["/"] += " " + path
@@ -93,7 +93,7 @@ func TestRareCrawls(t *testing.T) {
 // TestFailedDeployment: a page that is gone for two minutes is back soon after.
 func TestFailedDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a", "/a": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
 		delete(s.pages, "/a")
@@ -117,7 +117,7 @@ func TestSlowCycle(t *testing.T) {
 		t.Skip("75 days of crawling")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/list", "/list": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/list", "/list": ""}}
 		for i := range 40 {
 			path := fmt.Sprint("/p-", i)
 			s.pages["/list"] += " " + path
@@ -148,7 +148,7 @@ func TestSlowCycle(t *testing.T) {
 // TestHugeHub: the links of a page that has very many are followed, and not kept.
 func TestHugeHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		s := &static{made: true, pages: map[string]string{"/": ""}}
 		var links []string
 		for i := range 2001 {
 			letters := func(r rune) rune { return r - '0' + 'a' } // paths that differ in digits alone have a bound of their own
@@ -170,7 +170,7 @@ func TestHugeHub(t *testing.T) {
 // TestOtherLinksEachTime: an application whose links differ on each request makes no hubs, and loses nothing.
 func TestOtherLinksEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a", "/a": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
 		for i := range 80 {
@@ -206,7 +206,7 @@ func (l *lying) Fetch(ctx context.Context, r Request) (*Response, error) {
 // TestAlwaysUnchanged: a change is seen within a day although the application answers 304 to all.
 func TestAlwaysUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lying{static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}}
+		l := &lying{static{made: true, pages: map[string]string{"/": "/a", "/a": ""}}}
 		c := New(Options{Fetcher: l, Limiter: NewLimiter(2, 1)})
 		gen := empty(t)
 		crawl := func(d time.Duration) {
@@ -231,7 +231,7 @@ func TestClockJumps(t *testing.T) {
 	}
 	for _, shift := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &static{proxied: true, pages: map[string]string{"/": "/a /b", "/a": "/c", "/b": "", "/c": ""}}
+			s := &static{made: true, pages: map[string]string{"/": "/a /b", "/a": "/c", "/b": "", "/c": ""}}
 			var by time.Duration
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1), Now: func() time.Time { return time.Now().Add(by) }})
 			gen := empty(t)
@@ -261,7 +261,7 @@ func TestClockJumps(t *testing.T) {
 // TestSpentBudget: known pages for which the budget is spent are no reason for another refresh at once, however many they are.
 func TestSpentBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		s := &static{made: true, pages: map[string]string{"/": ""}}
 		for i := range 8 * minQueue {
 			path := fmt.Sprint("/p-", i)
 			s.pages["/"] += " " + path
@@ -282,7 +282,7 @@ func TestSpentBudget(t *testing.T) {
 // TestNoFrontRecord: the response for a front page that has no record, or is not fetched, is looked at once.
 func TestNoFrontRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "", "/a": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "", "/a": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := empty(t)
 		var run *Run
@@ -318,7 +318,7 @@ func TestClocksInAllPages(t *testing.T) {
 		t.Skip("ten hours of refreshes")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		s := &static{made: true, pages: map[string]string{"/": ""}}
 		for i := range 60 {
 			path := fmt.Sprint("/p-", i)
 			s.pages["/"] += " " + path
@@ -365,7 +365,7 @@ func TestOwnFrontPage(t *testing.T) {
 // requests neither again.
 func TestFrontRedirects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "302 /blog/", "/blog/": "/a", "/a": "", "/b": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "302 /blog/", "/blog/": "/a", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
 		crawl := func(minutes int) {
@@ -409,7 +409,7 @@ func TestFrontRedirects(t *testing.T) {
 // minutes for ever.
 func TestFrontRedirectsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "302 /issue-0/", "/issue-0/": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "302 /issue-0/", "/issue-0/": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Hour, true)
 		for i := range 5 {
@@ -431,7 +431,7 @@ func TestFrontRedirectsElsewhere(t *testing.T) {
 // TestLinkBeforePage: where a link comes minutes before the page to which it leads, the page is found soon after it is there.
 func TestLinkBeforePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a", "/a": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Hour, true)
 		s.pages["/"] = "/a /new"
@@ -448,7 +448,7 @@ func TestLinkBeforePage(t *testing.T) {
 // while links to it come and go, once an hour at most.
 func TestLinkAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a /b /c", "/a": "", "/b": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a /b /c", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Hour, true)
 		delete(s.pages, "/b")
@@ -483,7 +483,7 @@ func TestLinkAgain(t *testing.T) {
 // TestTokenInFrontPage: a front page that has a token in each response has its record written once an hour, not each time.
 func TestTokenInFrontPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": "/a", "/a": ""}}
+		s := &static{made: true, pages: map[string]string{"/": "/a", "/a": ""}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), 3*time.Minute, true)
 		for i := range 20 {
@@ -505,7 +505,7 @@ func TestTokenInFrontPage(t *testing.T) {
 // TestOnce: where no crawl follows, all pages that are due are fetched, and a change counts at once.
 func TestOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &static{proxied: true, pages: map[string]string{"/": ""}}
+		s := &static{made: true, pages: map[string]string{"/": ""}}
 		for i := range 200 {
 			path := fmt.Sprint("/p-", i)
 			s.pages["/"] += " " + path

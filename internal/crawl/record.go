@@ -14,7 +14,7 @@ import (
 
 const (
 	// ofResponse are the flags that the last response decides.
-	ofResponse = store.HTML | store.Document | store.NoIndex | store.Unreadable | store.SoftNotFound | store.Proxied
+	ofResponse = store.HTML | store.Document | store.NoIndex | store.Unreadable | store.SoftNotFound | store.Made
 
 	maxETag = 128 // bytes
 )
@@ -74,7 +74,7 @@ func apply(rec *store.Record, f *fetched) comparison {
 	rec.Followed = 0
 	rec.Failing = 0
 	rec.Status = status
-	rec.Flags |= flagIf(store.Proxied, resp.Made)
+	rec.Flags |= flagIf(store.Made, resp.Made)
 	if rec.Status/100 == 3 {
 		rec.Target = locationOf(resp, f.base, rec.Path)
 	}
@@ -424,7 +424,7 @@ func isRefusal(rec *store.Record) bool {
 
 // plan sets when a page that was fetched now is due again, and by what.
 func (r *Run) plan(before, rec *store.Record, came comparison, slot, now int64) {
-	isUpstream := rec.Flags&store.Proxied != 0
+	isUpstream := rec.Flags&store.Made != 0
 	isPage := rec.Status == http.StatusOK && rec.Failing == 0
 	next := fetchFacts{
 		intervals: r.intervalsOf(rec),
@@ -458,7 +458,7 @@ func (r *Run) plan(before, rec *store.Record, came comparison, slot, now int64) 
 
 // intervalsOf returns the bounds of a page's intervals.
 func (r *Run) intervalsOf(rec *store.Record) intervals {
-	if rec.Flags&store.Proxied != 0 {
+	if rec.Flags&store.Made != 0 {
 		return r.pace.intervals()
 	}
 	hasLinks := r.hasLinks(rec)
@@ -561,7 +561,7 @@ func (r *Run) spares(rec *store.Record, now int64) bool {
 	if rec.ETag == "" && rec.Modified == 0 {
 		return false
 	}
-	if rec.Flags&store.Proxied != 0 {
+	if rec.Flags&store.Made != 0 {
 		// An application that responds with 304 whatever it has would hide each change.
 		return now-rec.FollowedAt() < r.pace.Longest()
 	}

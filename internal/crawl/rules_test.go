@@ -172,7 +172,7 @@ func TestModified(t *testing.T) {
 		change   func(rec *store.Record)
 		text     uint64
 		modified int64
-		proxied  bool
+		made     bool
 		want     int64
 	}{
 		"unchanged":                   {func(*store.Record) {}, 1, before, false, before},
@@ -186,7 +186,7 @@ func TestModified(t *testing.T) {
 		rec := known()
 		test.change(&rec)
 		resp := response(200, "Last-Modified", time.Unix(test.modified, 0).UTC().Format(http.TimeFormat))
-		resp.Made = test.proxied
+		resp.Made = test.made
 		apply(&rec, &fetched{resp: resp, meta: htmlmeta.Meta{Document: true, Text: test.text}, base: base, batch: 10, now: now})
 		if rec.Modified != test.want {
 			t.Errorf("%s: got %d, want %d", name, rec.Modified, test.want)
@@ -642,7 +642,7 @@ func (f *timed) Fetch(ctx context.Context, r Request) (*Response, error) {
 func TestOnePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sites, interval = 100, 100 * time.Millisecond
-		timed := &timed{Fetcher: &static{proxied: true, pages: map[string]string{"/a": "", "/b": ""}}}
+		timed := &timed{Fetcher: &static{made: true, pages: map[string]string{"/a": "", "/b": ""}}}
 		slots, limiter := wait.NewSlots(1), NewLimiter(10, 4)
 		slots.Take(t.Context()) // another site computes
 		time.AfterFunc(10*time.Second, slots.Release)
@@ -671,8 +671,8 @@ func TestWhoResponds(t *testing.T) {
 	for range 10_000 {
 		c := New(Options{})
 		var group sync.WaitGroup
-		for _, proxied := range []bool{false, true} {
-			group.Go(func() { c.setProxied(&store.Record{Path: "/"}, proxied) })
+		for _, made := range []bool{false, true} {
+			group.Go(func() { c.setMade(&store.Record{Path: "/"}, made) })
 		}
 		if group.Wait(); !c.own.Load() || !c.upstream.Load() {
 			t.Fatalf("own %t, upstream %t, want both", c.own.Load(), c.upstream.Load())

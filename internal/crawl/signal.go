@@ -205,7 +205,7 @@ func awaitsCredit(rec *store.Record) bool {
 // keepsLinks reports whether the links of a page are kept, to see which are gone: those of hubs and of the front page.
 func (r *Run) keepsLinks(rec *store.Record) bool {
 	isHub := HubInterval(scoreOf(rec)) != 0
-	return rec.Flags&store.Proxied != 0 && (isHub || r.isFront(rec))
+	return rec.Flags&store.Made != 0 && (isHub || r.isFront(rec))
 }
 
 // noteLost has pages fetched to which a page does not link any more, given its links before and now.

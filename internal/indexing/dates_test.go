@@ -85,7 +85,7 @@ func TestDeployment(t *testing.T) {
 func TestDeploymentFoundLater(t *testing.T) {
 	for name, late := range map[string]func(r *store.Record){
 		"file":   func(r *store.Record) { r.Version, r.ModTime = 1, day0+60 },
-		"linked": func(r *store.Record) { r.Flags, r.Modified = r.Flags&^store.Named|store.Proxied, day0+60 },
+		"linked": func(r *store.Record) { r.Flags, r.Modified = r.Flags&^store.Named|store.Made, day0+60 },
 	} {
 		for _, n := range []int{4, 100} {
 			_, res := run(t, generation(t, 1000, files(7, slices.Repeat([]int64{day0}, n)...)), rules())
@@ -181,7 +181,7 @@ func TestDateOfText(t *testing.T) {
 		{"file", store.Record{First: 7, Version: 1, ModTime: day0}, day0, false},
 		{"a list's day is not the text's", store.Record{First: 7, ModTime: day0}, 0, false},
 		{"response", store.Record{First: 7, Modified: day0}, day0, false},
-		{"an upstream's", store.Record{First: 7, Version: 1, ModTime: 9, Modified: day0, Flags: store.Proxied}, day0, false},
+		{"an upstream's", store.Record{First: 7, Version: 1, ModTime: 9, Modified: day0, Flags: store.Made}, day0, false},
 		{"of now", store.Record{First: 7, Modified: now - 31}, 0, false},
 		{"of nearly now", store.Record{First: 7, Modified: now - 32}, now - 32, false},
 		{"decided", store.Record{First: 7, Version: 1, ModTime: day0 + 5, Selected: was}, day0, false},
@@ -203,7 +203,7 @@ func TestDateOfText(t *testing.T) {
 		{"changed response, the clock was set back", store.Record{First: 7, Changed: 8, Before: now + 1, Selected: was}, 0, false},
 		{"changed response, the clock was set back by years", store.Record{First: 7, Changed: 8, Before: now + 50*365*day, Selected: was}, 0, false},
 		{"changed response at once", store.Record{First: 7, Changed: 8, Before: now, Selected: was}, now, true},
-		{"changed file of an upstream", store.Record{First: 7, Changed: 8, Version: 1, ModTime: now - 50, Before: now - 70, Flags: store.Proxied, Selected: was}, now, true},
+		{"changed file of an upstream", store.Record{First: 7, Changed: 8, Version: 1, ModTime: now - 50, Before: now - 70, Flags: store.Made, Selected: was}, now, true},
 	} {
 		for _, mode := range []Mode{Auto, ModTime, Off} {
 			r, record := rules(), test.r

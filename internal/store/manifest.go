@@ -51,7 +51,7 @@ func (w *Workload) add(rec *Record) {
 	if rec.Fetched == 0 || rec.Absent != 0 || rec.Flags&(Blocked|Disallowed) != 0 {
 		return // it is not fetched again
 	}
-	if rec.Flags&Proxied != 0 {
+	if rec.Flags&Made != 0 {
 		w.Upstream++
 		w.Hubs += hubFetches(rec)
 	}

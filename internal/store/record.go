@@ -235,7 +235,7 @@ func (r *Record) IsLinked(now, expire, followed int64) bool {
 func (r *Record) FollowedAt() int64 { return cmp.Or(r.Followed, r.Fetched) }
 
 // IsFile reports whether the page is a file, served as it is.
-func (r *Record) IsFile() bool { return r.Version != 0 && r.Flags&Proxied == 0 }
+func (r *Record) IsFile() bool { return r.Version != 0 && r.Flags&Made == 0 }
 
 // Batch is the batch in which the page's present text was found; 0: it has none.
 func (r *Record) Batch() int64 { return cmp.Or(r.Changed, r.First) }
@@ -291,7 +291,7 @@ const (
 	Image                           // another page shows it as an image, or names it as its version in Markdown
 	Unreadable                      // the body has an encoding that was not requested
 	SoftNotFound                    // a page that cannot exist has the same text
-	Proxied                         // no file explains the response: an upstream or another handler made it
+	Made                            // no file explains the response: an upstream or another handler made it
 	DeclaredDay                     // only the day of Declared is known
 	DeclaredMoves                   // Declared moved while the text stayed
 	Disallowed                      // never fetched, because of `crawl disallow` or because it is out of scope
