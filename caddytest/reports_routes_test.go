@@ -174,6 +174,8 @@ func TestReportedRedirects(t *testing.T) {
 			[]string{"/", "/about", "/blog", "/blog/first", "/blog/second", "/prices", "/team"}},
 		"folders that have moved": {"redir /blog/* /news{uri} 308\nhandle /news/* {\nuri strip_prefix /news\nfile_server\n}",
 			[]string{"/", "/about/", "/news/blog/", "/news/blog/first/", "/news/blog/second/", "/prices/", "/team/"}},
+		"in two steps":              {"redir /blog/ /journal\nredir /journal /news\nrewrite /news /blog/", []string{"/", "/about/", "/blog/first/", "/blog/second/", "/news", "/prices/", "/team/"}},
+		"without end":               {"@more path_regexp more ^/(blog|blog1+)/$\nredir @more /{re.more.1}1/", []string{"/", "/about/", "/blog/first/", "/blog/second/", "/prices/", "/team/"}},
 		"to another host, or round": {"redir /blog/* https://other.example{uri}\nredir /team/ /team\nredir /team /team/", []string{"/", "/about/", "/prices/"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -436,6 +436,8 @@ func (w *worker) followRedirect(before, rec *store.Record, from link) {
 		from.flags |= store.Target
 		from.depth = rec.Depth
 	}
+	// Redirects may follow each other, as often as links do.
+	from.flags |= rec.Flags & store.Target
 	w.linkClean(from, to)
 }
 
