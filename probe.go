@@ -210,7 +210,7 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	if robots.foreign {
 		other = cmp.Or(other, robots.from)
 	}
-	movedTo, isLogin := f.elsewhere(front, other)
+	movedTo, isLogin := f.elsewhere(ctx, front, other)
 	switch {
 	case isLogin:
 		blocked = blockedFor(reasonRefused, status)
@@ -315,8 +315,8 @@ func (f *siteFetcher) findHandler(ctx context.Context, skipsFiles bool) (*probe,
 }
 
 // elsewhere returns the origin of the host to which all pages are moved, by where the front page and another path are redirected;
-// "": they are not, as far as is known. isLogin: both lead to one place, which is a login.
-func (f *siteFetcher) elsewhere(front *crawl.Response, other string) (to string, isLogin bool) {
+// "": they are not, as far as is known. isLogin: both lead to one place, which is a login. other may be "".
+func (f *siteFetcher) elsewhere(ctx context.Context, front *crawl.Response, other string) (to string, isLogin bool) {
 	if front == nil || front.Status/100 != 3 {
 		return "", false
 	}
@@ -324,6 +324,10 @@ func (f *siteFetcher) elsewhere(front *crawl.Response, other string) (to string,
 	home, err := origin.ParseURL(target)
 	if err != nil {
 		return "", false
+	}
+	// The sitemap and robots.txt may be left out of what Caddy redirects. An upstream is not asked for this with each probe.
+	if own == "" && other == "" && !front.Made {
+		other = f.redirectOfAnyPage(ctx)
 	}
 	second, err := origin.ParseURL(other)
 	if err != nil || home.Origin() != second.Origin() {
@@ -337,6 +341,17 @@ func (f *siteFetcher) elsewhere(front *crawl.Response, other string) (to string,
 	place, _, _ := strings.Cut(home.Path, "?")
 	otherPlace, _, _ := strings.Cut(second.Path, "?")
 	return "", place == otherPlace
+}
+
+// redirectOfAnyPage returns the URL to which a page as any other is redirected, which need not exist; "": it is not.
+func (f *siteFetcher) redirectOfAnyPage(ctx context.Context) string {
+	path := f.id.prefix + "/" + anyPage
+	res, err := f.get(ctx, crawl.Request{Path: path, Limit: peekBody}, nil)
+	if err != nil {
+		return ""
+	}
+	to, _ := f.redirect(f.internalOrigin+path, res)
+	return to
 }
 
 // blockedAtFront returns why the site lists nothing, once the status of its front page is known.
@@ -583,13 +598,16 @@ func (h *Handler) serveProbe(p *probe, w http.ResponseWriter, r *http.Request, n
 	return nil
 }
 
+// anyPage is the name of a page as any other, at the top of a site.
+const anyPage = "page.html"
+
 // locate finds the site's files: in the root of the file server that serves a page as any other, or the front page. Where
 // none does, in the root of the request if a file server uses it, else in that of the only file server in the prefix; never
 // in the working directory. rooted: the root was set before this handler, for all requests.
 func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFiles) {
 	top := page.Unescape(prefix) + "/"
 	front, folders, hasFront := h.reach(r, top)
-	main, _, hasMain := h.reach(r, top+"page.html")
+	main, _, hasMain := h.reach(r, top+anyPage)
 	if !hasMain {
 		main = front
 		hasMain = hasFront
@@ -603,7 +621,7 @@ func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFi
 	}
 	at.root = main.root
 	// A rewrite may put a folder before all paths: rewrite * /site{uri}.
-	if at.front != "" && main.path == front.path+"page.html" {
+	if at.front != "" && main.path == front.path+anyPage {
 		at.root = path.Join(filepath.ToSlash(at.root), at.front)
 		at.front = ""
 	}

@@ -58,6 +58,14 @@ func TestAliasesByRedirect(t *testing.T) {
 			"http://old.test:{port} {\n root {dir}/a\n route {\n sitemap\n redir https://new.test/shop{uri} 308\n}\n}",
 			"http://old.test:{port}", "https://new.test",
 		},
+		"but for robots.txt and the sitemap": {
+			"http://old.test:{port} {\n import common\n @moved not path /robots.txt /sitemap*.xml\n redir @moved https://new.test{uri} permanent\n}",
+			"http://old.test:{port}", "https://new.test",
+		},
+		"with a robots.txt, behind the sitemap": {
+			"http://old.test:{port} {\n route {\n sitemap\n respond /robots.txt \"User-agent: *\"\n redir https://new.test{uri}\n}\n}",
+			"http://old.test:{port}", "https://new.test",
+		},
 		"by an application": {
 			"http://old.test:{port} {\n sitemap\n reverse_proxy {app}\n}",
 			"http://old.test:{port}", "https://new.test",
