@@ -643,7 +643,11 @@ func (h *Handler) locate(r *http.Request, prefix string, rooted bool) (at siteFi
 	// It is a page all the same.
 	at.standIns = slices.DeleteFunc(at.standIns, func(path string) bool { return path == "/"+at.front })
 	slices.Sort(folders)
-	at.beside = h.sourcesBeside(r, slices.Compact(folders), at.root)
+	read := at.root
+	if !hasMain {
+		read = "" // its pages are not at the top, but may be in a folder
+	}
+	at.beside = h.sourcesBeside(r, slices.Compact(folders), read)
 	return at
 }
 
@@ -665,8 +669,8 @@ func (at *siteFiles) read(r *http.Request, servers []fileServer) {
 	}
 }
 
-// sourcesBeside returns sources of the folders of the site that are served from other roots than its own: they are read
-// as the configured source of files is. There are none if the operator has named roots.
+// sourcesBeside returns sources of the folders of the site that are served from other roots than the one that is read: they are
+// read as the configured source of files is. There are none if the operator has named roots.
 func (h *Handler) sourcesBeside(r *http.Request, folders []string, root string) (beside []input) {
 	own := h.rootSource()
 	if own == nil {

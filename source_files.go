@@ -124,14 +124,15 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	// it responds. Another warning says that robots.txt fails.
 	mayBeByLinks := r.site.handler.isDefault && r.probed.robots.closed
 	isBeside := len(r.probed.beside) > 0 // all files are in other roots
-	if o.Root == "" && (mayBeByLinks || isBeside) {
+	isUnserved := s.Root == "" && r.probed.unserved
+	if isBeside && isUnserved || o.Root == "" && (mayBeByLinks || isBeside) {
 		return nil
 	}
 	if o.Root == "" {
 		r.Warn("no root", "the site's files are not listed: "+r.probed.noRoot)
 		return nil
 	}
-	if s.Root == "" && r.probed.unserved {
+	if isUnserved {
 		r.Warn("no root", fmt.Sprintf("the site's files are not listed: no 'file_server' serves its root, %s: "+
 			"add one, or name a source such as 'links', 'urls' or 'files <root>'", o.Root))
 		return nil

@@ -72,6 +72,14 @@ func TestReportedRoots(t *testing.T) {
 			caddyfile: block("sitemap\nroot * {dir}/site\nroot /docs/* {dir}/manual\nfile_server"),
 			want:      []string{"/", "/about.html", "/blog/", "/docs/", "/docs/guide.html"},
 		},
+		"folders alone": {
+			caddyfile: block("root * {dir}/manual\nsitemap\nredir / /en/\nhandle_path /en/* {\n file_server\n}\nhandle /docs/* {\n file_server\n}"),
+			want:      []string{"/docs/", "/docs/guide.html", "/en/", "/en/docs/", "/en/docs/guide.html", "/en/install.html"},
+		},
+		"a folder for each language": {
+			caddyfile: block("root * {dir}/site\nsitemap\n@front path /\nredir @front /de/ 302\nhandle_path /de/* {\n file_server\n}\nhandle_path /fr/* {\n root * {dir}/manual\n file_server\n}"),
+			want:      []string{"/de/", "/de/about.html", "/de/blog/", "/fr/", "/fr/docs/", "/fr/docs/guide.html", "/fr/install.html"},
+		},
 		"one named as a source is read once": {
 			caddyfile: block("sitemap {\n files {dir}/site\n files {dir}/manual {\n  at /docs\n  exclude /docs/docs/*\n }\n}\nhandle_path /docs/* {\n root * {dir}/manual\n file_server\n}" + site),
 			want:      []string{"/", "/about.html", "/blog/", "/docs/", "/docs/install.html"},
