@@ -223,13 +223,14 @@ const maxEntry = 16 << 20
 
 var (
 	entryBegins = regexp.MustCompile(`<(\w+:)?(url|sitemap)[\s>]`)
-	entryPart   = regexp.MustCompile(`<!--|<!\[CDATA\[|</(\w+:)?(url|sitemap)\s*>`)
+	entryPart   = regexp.MustCompile(`<!--|<!\[CDATA\[|<(\w+:)?(url|sitemap)[\s>]|</(\w+:)?(url|sitemap)\s*>`)
 )
 
-// splitEntries is a [bufio.SplitFunc]: each token ends with an entry, but for the last one. End tags in comments and in
-// CDATA sections end nothing.
+// splitEntries is a [bufio.SplitFunc]: each token is an entry, but for the last one, and those of end tags alone. An entry ends where
+// the next one begins, too. Tags in comments and in CDATA sections count for nothing.
 func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	at := 0
+	entry := -1 // where it begins; -1: not yet
 	for {
 		part := entryPart.FindIndex(data[at:])
 		if part == nil {
@@ -238,13 +239,18 @@ func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error
 		begin := at + part[0]
 		at += part[1]
 		var end string
-		switch string(data[begin:at]) {
-		case "<!--":
+		switch tag := string(data[begin:at]); {
+		case tag == "<!--":
 			end = "-->"
-		case "<![CDATA[":
+		case tag == "<![CDATA[":
 			end = "]]>"
+		case strings.HasPrefix(tag, "</"):
+			return at, data[max(entry, 0):at], nil
+		case entry >= 0:
+			return begin, data[entry:begin], nil
 		default:
-			return at, data[:at], nil
+			entry = begin
+			continue
 		}
 		closed := bytes.Index(data[at:], []byte(end))
 		if closed < 0 {
@@ -255,7 +261,7 @@ func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error
 	if !atEOF || len(data) == 0 {
 		return 0, nil, nil
 	}
-	return len(data), data, nil
+	return len(data), data[max(entry, 0):], nil
 }
 
 // ErrBroken is the error of an entry that is no XML.
