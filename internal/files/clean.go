@@ -25,40 +25,54 @@ func LearnCleanURLs(ctx context.Context, o Options, get func(path string) Respon
 	if err != nil {
 		return o, err
 	}
-	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
-	isKnown := false
-	isOther := func(path string) bool {
-		short := get(path)
-		if short.Status != http.StatusOK {
-			isKnown = true
-			return true
-		}
-		long := get(path + ".html")
-		missing := get(path + "-no-such-page-for-the-sitemap")
-		// What is shown for all that is missing says nothing of its own path.
-		if long.Status == http.StatusOK && isSame(long, missing) {
-			return false
-		}
-		isKnown = true
-		// An application may return the same for everything.
-		if isSame(short, missing) {
-			return true
-		}
-		leadsToShort := long.Status/100 == 3 && long.To == path
-		return !isSame(long, short) && !leadsToShort
+	areClean, areKnown := allClean(apart, get)
+	if !areKnown {
+		areClean, areKnown = allClean(spare, get)
 	}
-	areClean := !slices.ContainsFunc(apart, isOther)
-	if !isKnown {
-		areClean = !slices.ContainsFunc(spare, isOther)
-	}
-	areKnown := isKnown
 	// With try_files {path} {path}/ {path}.html, the shorter form leads to the folder of that name: unless the files beside
 	// folders say otherwise, the longer one is kept there.
-	areCleanBeside := areClean && len(beside) > 0 && !slices.ContainsFunc(beside, isOther)
+	areCleanBeside := false
+	if areClean && len(beside) > 0 {
+		areCleanBeside, _ = allClean(beside, get)
+	}
 	o.KeepBesideFolders = !areCleanBeside
 	// Without any of them, nothing is known.
 	o.CleanURLs = areClean && (areKnown || areCleanBeside)
 	return o, ctx.Err()
+}
+
+// allClean reports whether no path says that the server does not serve pages without ".html"; known: one of them says anything.
+func allClean(paths []string, get func(path string) Response) (clean, known bool) {
+	for _, path := range paths {
+		ok, says := isClean(path, get)
+		if !ok {
+			return false, true
+		}
+		known = known || says
+	}
+	return true, known
+}
+
+// isClean reports whether the server serves the page of a path with ".html" without that; says is false if the path says nothing of
+// it.
+func isClean(path string, get func(path string) Response) (clean, says bool) {
+	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
+	short := get(path)
+	if short.Status != http.StatusOK {
+		return false, true
+	}
+	long := get(path + ".html")
+	missing := get(path + "-no-such-page-for-the-sitemap")
+	// What is shown for all that is missing says nothing of its own path.
+	if long.Status == http.StatusOK && isSame(long, missing) {
+		return true, false
+	}
+	// An application may return the same for everything.
+	if isSame(short, missing) {
+		return false, true
+	}
+	leadsToShort := long.Status/100 == 3 && long.To == path
+	return isSame(long, short) || leadsToShort, true
 }
 
 // Bounds of pickPages.

@@ -96,8 +96,7 @@ func (b *burst) textChange(since int64, difference uint64, now int64) textChange
 
 // count counts the differences of the texts that have changed, given those that are known to be a template's.
 func (b *burst) count(changes []fileChange, templates []uint64) {
-	inBurst, _ := sharedBy(changes)
-	b.shared = append(inBurst, templates...)
+	b.shared = append(sharedBy(changes), templates...)
 	for _, c := range changes {
 		if c.difference != 0 && !slices.Contains(b.shared, c.difference) {
 			b.others++
@@ -106,7 +105,7 @@ func (b *burst) count(changes []fileChange, templates []uint64) {
 }
 
 // sharedBy is shared, of changes.
-func sharedBy(changes []fileChange) (templates []uint64, others int) {
+func sharedBy(changes []fileChange) (templates []uint64) {
 	differences := make(map[uint64]int)
 	for _, c := range changes {
 		differences[c.difference]++
@@ -114,22 +113,20 @@ func sharedBy(changes []fileChange) (templates []uint64, others int) {
 	return shared(differences)
 }
 
-// shared returns the differences that are a template's, and how many pages have another one.
-func shared(differences map[uint64]int) (templates []uint64, others int) {
+// shared returns the differences that are a template's.
+func shared(differences map[uint64]int) (templates []uint64) {
 	changed := 0
 	for difference, n := range differences {
 		if difference != 0 {
 			changed += n
 		}
 	}
-	others = changed
 	for difference, n := range differences {
 		if difference != 0 && n >= fewestShared && shareOfShared*n >= changed {
 			templates = append(templates, difference)
-			others -= n
 		}
 	}
-	return templates, others
+	return templates
 }
 
 // bursts finds the bursts in the records of pages that are files.
@@ -239,7 +236,7 @@ func (b *bursts) find() {
 	slices.Sort(b.activity)
 	slices.Sort(b.waiting)
 	slices.SortFunc(b.changes, func(x, y fileChange) int { return cmp.Compare(x.at, y.at) })
-	b.shared, _ = sharedBy(b.changes)
+	b.shared = sharedBy(b.changes)
 	for chain := range b.activity.chains(b.gap) {
 		from := int64(chain[0])
 		to := int64(chain[len(chain)-1])

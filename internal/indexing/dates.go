@@ -208,7 +208,7 @@ func (d *dates) decide() {
 
 // decideRound decides what the pages of upstreams have in common.
 func (d *dates) decideRound() {
-	d.round.shared, _ = shared(d.differences)
+	d.round.shared = shared(d.differences)
 	for _, difference := range d.samples {
 		if !slices.Contains(d.round.shared, difference) {
 			d.round.others++

@@ -124,7 +124,8 @@ func (c *contenders) addReading(rec *store.Record, path uint64) {
 // holdDuplicates finds the pages that were not listed beside another one of their group, and whose texts differ only as
 // one of both was not fetched since the other one changed.
 func (c *contenders) holdDuplicates() {
-	listed := make(map[uint64]reading) // by name
+	// Of the names of pages that were not listed, the page that was.
+	listed := make(map[uint64]reading)
 	for _, r := range c.readings {
 		if !r.wasListed {
 			listed[r.name] = reading{}
