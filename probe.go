@@ -685,6 +685,15 @@ func (h *Handler) sourcesBeside(r *http.Request, folders []string, root string) 
 		at := siteFiles{root: f.root}
 		at.read(r, []fileServer{f})
 		s := *own
+		other, _, _ := h.reach(r, page.Unescape(folder)+"/"+anyPage)
+		if other.path == f.path+anyPage {
+			rest = f.path // all paths may be rewritten
+		} else {
+			s.front = strings.TrimPrefix(f.path, rest)
+		}
+		if own.Index == nil {
+			s.Index = (&files.Options{Index: at.index}).IndexNames()
+		}
 		s.Root = path.Join(filepath.ToSlash(at.root), rest)
 		s.At = folder
 		s.at = folder

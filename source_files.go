@@ -73,6 +73,7 @@ type SourceFiles struct {
 	FileSystem string `json:"fs,omitempty"`
 
 	at       string
+	front    string         // see files.Options; with a root of its own
 	included *notedPatterns // of Include and IncludeOnly; nil: there are none
 }
 
@@ -236,6 +237,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	if o.Index == nil {
 		o.Index = r.Index
 	}
+	o.Front = s.front
 	if s.Root == "" {
 		o.Front = r.probed.front
 	}

@@ -80,6 +80,18 @@ func TestReportedRoots(t *testing.T) {
 			caddyfile: block("root * {dir}/site\nsitemap\n@front path /\nredir @front /de/ 302\nhandle_path /de/* {\n file_server\n}\nhandle_path /fr/* {\n root * {dir}/manual\n file_server\n}"),
 			want:      []string{"/de/", "/de/about.html", "/de/blog/", "/fr/", "/fr/docs/", "/fr/docs/guide.html", "/fr/install.html"},
 		},
+		"a folder with an index of its own": {
+			caddyfile: block("sitemap\nhandle_path /docs/* {\n root * {dir}/home\n file_server {\n  index home.html\n }\n}" + site),
+			want:      []string{"/", "/about.html", "/blog/", "/docs/", "/docs/contact.html", "/docs/en/index.html", "/docs/pages/start.html"},
+		},
+		"a folder whose front page has another name": {
+			caddyfile: block("sitemap\nhandle_path /docs/* {\n root * {dir}/home\n rewrite / /home.html\n file_server\n}" + site),
+			want:      []string{"/", "/about.html", "/blog/", "/docs/", "/docs/contact.html", "/docs/en/", "/docs/pages/start.html"},
+		},
+		"a folder of another name": {
+			caddyfile: block("sitemap\nhandle_path /guide/* {\n root * {dir}/manual\n rewrite * /docs{uri}\n file_server\n}" + site),
+			want:      []string{"/", "/about.html", "/blog/", "/guide/", "/guide/guide.html"},
+		},
 		"one named as a source is read once": {
 			caddyfile: block("sitemap {\n files {dir}/site\n files {dir}/manual {\n  at /docs\n  exclude /docs/docs/*\n }\n}\nhandle_path /docs/* {\n root * {dir}/manual\n file_server\n}" + site),
 			want:      []string{"/", "/about.html", "/blog/", "/docs/", "/docs/install.html"},
