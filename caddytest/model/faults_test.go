@@ -175,7 +175,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // excuse reports whether a fault of late explains that pages are not listed any more: that a folder is gone is believed at
-// once, and all else after a while.
+// once, as is the 400 that Caddy's file server returns where a disk fails; all else after a while.
 func (f *faults) excuse() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +184,8 @@ func (f *faults) excuse() bool {
 		if f.are[p] != none {
 			ended = time.Now()
 		}
-		isLong := f.last[p] == half || ended.Sub(f.since[p]) > lossPatience
+		isBelieved := f.last[p] == half || p == ofDisk && f.last[p] == broken
+		isLong := isBelieved || ended.Sub(f.since[p]) > lossPatience
 		if !f.since[p].IsZero() && isLong && time.Since(ended) < failPatience {
 			return true
 		}
