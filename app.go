@@ -568,7 +568,7 @@ func (a *App) await(ctx context.Context, ready <-chan struct{}) error {
 	if wait.IsDone(ready) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, firstWait)
+	ctx, cancel := context.WithTimeout(ctx, wait.Patience(firstWait))
 	defer cancel()
 	defer context.AfterFunc(a.running, cancel)()
 	select {

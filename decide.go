@@ -132,9 +132,9 @@ func isTooEarly(before *publication, sel selection, c circumstances, sameSetting
 	if sameSettings && !c.gathered && hasNoMore {
 		return true
 	}
-	// Nor is an empty sitemap published while the crawl may still find a page.
+	// Nor is an empty sitemap published while a source or the crawl may still find a page.
 	isEmpty := before.snapshot == nil && sel.snapshot == nil
-	return isEmpty && c.hasTime
+	return isEmpty && (c.hasTime || !c.gathered)
 }
 
 // suspicion returns why a change may be the work of a fault; "": it is usual. unseen is that of the circumstances.

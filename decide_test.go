@@ -158,7 +158,7 @@ var rows = []struct {
 	{"a part that has not read all sources, and lists no more",
 		func(q *question) bool { return q.goesOn && q.asBefore() && !q.gathered && q.selected <= q.served() }, plain(goOn)},
 	{"nothing was found yet, and requests wait",
-		func(q *question) bool { return q.goesOn && !q.serves && q.selected == 0 && q.waiting }, plain(goOn)},
+		func(q *question) bool { return q.goesOn && !q.serves && q.selected == 0 && (q.waiting || !q.gathered) }, plain(goOn)},
 	{"nothing has changed",
 		func(q *question) bool { return !q.isMade },
 		func(q *question) decision { return decision{verdict: keep, reason: q.unreadReason()} }},

@@ -126,7 +126,7 @@ func (f *serverFetcher) fetch(ctx context.Context, q request) (*crawl.Response, 
 	if q.abandoned.Load() >= maxAbandoned {
 		return nil, errAbandoned
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, wait.Patience(cmp.Or(q.Patience, fetchTimeout)))
 	defer cancel()
 	var res *crawl.Response
 	var err error
@@ -297,11 +297,15 @@ func (f *siteFetcher) request(r crawl.Request) request {
 	return request{Request: r, origin: f.internalOrigin, host: f.host, abandoned: &f.handler.abandoned}
 }
 
-// fetchData requests at an internal path what is no page: robots.txt, a list or a sitemap, or the path of ours. p is filled in by the
+// fetchData requests at an internal path what is no page: robots.txt or a sitemap, or the path of ours. p is filled in by the
 // handler that the request reaches; nil: it is no probe.
 func (f *siteFetcher) fetchData(ctx context.Context, path string, limit int, p *probe) (*crawl.Response, error) {
+	return f.get(ctx, dataRequest(path, limit), p)
+}
+
+func dataRequest(path string, limit int) crawl.Request {
 	header := http.Header{"Accept": {acceptAny}}
-	return f.get(ctx, crawl.Request{Path: path, Header: header, Limit: limit}, p)
+	return crawl.Request{Path: path, Header: header, Limit: limit}
 }
 
 // errPaused is the error of a request that was not made, as the site pauses: see [crawl.Pause].
@@ -318,7 +322,7 @@ func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*craw
 		path += "/" // the handler may respond itself, as it does to no other request
 	}
 	isFront := r.Path == f.id.prefix+"/"
-	res, ok, err := f.crawler.Do(ctx, crawl.Single{Path: path, Knocks: isFront}, func() (*crawl.Response, error) {
+	res, ok, err := f.crawler.Do(ctx, crawl.Single{Path: path, Knocks: isFront, IsLong: r.Patience != 0}, func() (*crawl.Response, error) {
 		return f.fetch(ctx, r, p)
 	})
 	if !ok {

@@ -13,17 +13,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// maxListBody is the most bytes of a list that the site serves.
-const maxListBody = 64 << 20
+// Bounds of fetching a list that the site serves.
+const (
+	maxListBody  = 64 << 20                       // bytes
+	listPatience = sourcePatience - 5*time.Second // so that the source has time for its other lists
+	listLateFor  = 10 * time.Minute               // for which a list that was too slow has the time of a page
+)
 
 // SourceURLs contributes the pages of lists. A list has one URL a line, absolute or as a path of the
 // site, optionally followed by `lastmod=2026-11-20`, `changefreq=weekly` or `priority=0.8`; a `#`
@@ -169,7 +176,7 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 	if !ok {
 		return nil, fmt.Errorf("%w, which is %s", errNoDocument, r.BaseURL)
 	}
-	res, err := r.site.fetcher.fetchData(ctx, r.site.internalPath(path), maxListBody, nil)
+	res, err := r.fetchList(ctx, r.site.internalPath(path))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("fetching %s: %w", path, err)
@@ -183,4 +190,26 @@ func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error
 		return nil, fmt.Errorf("%s has more than %d bytes", path, maxListBody)
 	}
 	return io.NopCloser(bytes.NewReader(res.Body)), nil
+}
+
+// fetchList fetches a list at an internal path. Pages of the same application wait meanwhile, so one that never responds does not
+// have its minute in each refresh.
+func (r *Refresh) fetchList(ctx context.Context, path string) (*crawl.Response, error) {
+	late := &r.site.state.late
+	request := dataRequest(path, maxListBody)
+	since, isLate := late.Load(path)
+	if !isLate || r.demanded || r.Now.Sub(since.(time.Time)).Abs() >= listLateFor {
+		request.Patience = listPatience
+	}
+	begun := r.site.app.now()
+	res, err := r.site.fetcher.get(ctx, request, nil)
+	took := r.site.app.now().Sub(begun)
+	isStopped := r.site.ctx.Err() != nil
+	switch {
+	case err == nil:
+		late.Delete(path)
+	case took > wait.Patience(2*fetchTimeout) && !isStopped:
+		late.Store(path, r.Now)
+	}
+	return res, err
 }

@@ -103,7 +103,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	r.candidates = merge.Start(ctx, source.inputs(), merge.Options{
 		Filter:   s.filter,
 		MaxPages: set.maxURLs + maxOver,
-		Patience: patience,
+		Patience: wait.Patience(patience),
 	})
 	if set.crawl.Off {
 		return nil
@@ -141,7 +141,7 @@ func (s *site) crawlTime(r *refreshing) time.Duration {
 	interval := s.handler.settings.interval
 	// Clients wait for a first sitemap until their time-out.
 	if r.served.snapshot == nil {
-		return max(interval, firstWait)
+		return max(interval, wait.Patience(firstWait))
 	}
 	// An operator waits no longer than that.
 	if r.demanded {

@@ -47,6 +47,7 @@ type siteState struct {
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
 	said      *logonce.Logger             // remembers what was logged of the site: a reload is no reason to say it again
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
+	late      sync.Map                    // when a list of the site was last too slow, by its path
 
 	place    statePlace
 	id       address

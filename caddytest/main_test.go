@@ -50,7 +50,7 @@ var slow = []string{
 	"ReportsDirectives", "VisitedHostRedirects",
 
 	// what goes wrong around Caddy
-	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SlowList", "SpoiltChunk",
+	"BadPages", "FailingDisk", "Hanging.*", "ManyPagesBehindOne", "PageBeingWritten", "SlowList.*", "SpoiltChunk",
 }
 
 // commandVar, in the environment, makes of the test's program Caddy's.

@@ -3,20 +3,23 @@ package caddytest
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
-// slowly responds to requests for /a.txt only once it is released, or the request was canceled, and to others at once.
-func slowly(release <-chan struct{}, pages http.Handler) http.HandlerFunc {
+// slowly responds to requests for /a.txt only once what returns is done, or the request was canceled, and to others at once.
+func slowly(until func() <-chan struct{}, pages http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/a.txt" {
 			select {
-			case <-release:
+			case <-until():
 			case <-r.Context().Done():
 				return
 			}
@@ -25,34 +28,65 @@ func slowly(release <-chan struct{}, pages http.Handler) http.HandlerFunc {
 	}
 }
 
-// TestSlowList: while a list that takes long is all that could tell of pages, clients are told to come again, and not
-// that there is no sitemap. What other sources know is listed meanwhile, and the list soon after it has come.
-func TestSlowList(t *testing.T) {
+// withLists is an application with two lists, and with a page that each names.
+func withLists() http.Handler {
 	const text = "Content-Type: text/plain\n\n"
-	application := newWeb(map[string]string{"/a.txt": text + "/a", "/b.txt": text + "/b", "/a": linking("a"), "/b": linking("b")})
+	return newWeb(map[string]string{"/a.txt": text + "/a", "/b.txt": text + "/b", "/a": linking("a"), "/b": linking("b")})
+}
+
+// besideFiles is a site of files and an application.
+func besideFiles(sources, app string) string {
+	return harness.Local + " {\nroot {dir}/root\nsitemap {\n" + sources + "\n}\n@files file\nhandle @files {\nfile_server\n}\n" +
+		"handle {\nreverse_proxy " + app + "\n}\n}"
+}
+
+// TestSlowList: while a list that takes longer than a client waits, and than a page may take, is all that could tell of pages,
+// clients are told to come again, and not that there is no sitemap. Its pages are listed once it has come.
+func TestSlowList(t *testing.T) {
+	const haste = 5
 	for name, test := range map[string]struct {
-		sources         string
-		meanwhile, want string // paths; "": none
+		sources, want string
 	}{
-		"alone":          {sources: "urls /a.txt", want: "/a"},
-		"with crawl off": {sources: "crawl off\nurls /a.txt", want: "/a"},
-		"beside files":   {sources: "urls /a.txt\nfiles", meanwhile: "/f.html", want: "/a /f.html"},
-		"beside lines":   {sources: "urls /a.txt\nurls {\n/b\n}", meanwhile: "/b", want: "/a /b"},
+		"alone":               {"urls /a.txt", "/a"},
+		"alone, each second":  {"refresh 1s\nurls /a.txt", "/a"},
+		"with crawl off":      {"crawl off\nurls /a.txt", "/a"},
+		"behind a quick list": {"crawl off\nurls /b.txt /a.txt", "/a /b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.PrepareChildren(t, map[string]string{"root/f.html": page("f")})
+			late := func() <-chan struct{} {
+				ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second/haste)
+				context.AfterFunc(ctx, cancel)
+				return ctx.Done()
+			}
+			app := httptest.NewServer(slowly(late, withLists()))
+			defer app.Close()
+			c := s.Child(besideFiles(test.sources, app.Listener.Addr().String()), harness.Haste(haste))
+			defer c.Kill()
+			// Each request waits for as long as clients do.
+			for r := s.First(c); r.StatusCode != http.StatusOK; r = s.Get(harness.Local + "/sitemap.xml") {
+				if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+					t.Fatalf("meanwhile: status %d, Retry-After %q\n%s", r.StatusCode, r.Header.Get("Retry-After"), s.SitemapLog())
+				}
+			}
+			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, strings.Fields(test.want))...)
+		})
+	}
+}
+
+// TestSlowListBeside: what other sources know is listed while a list takes long, and the list soon after it has come.
+func TestSlowListBeside(t *testing.T) {
+	for name, test := range map[string]struct {
+		sources, meanwhile, want string
+	}{
+		"files": {"urls /a.txt\nfiles", "/f.html", "/a /f.html"},
+		"lines": {"urls /a.txt\nurls {\n/b\n}", "/b", "/a /b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := prepare(t, map[string]string{"root/index.html": page("front"), "root/f.html": page("f")})
 			release := make(chan struct{})
-			s.LoadApp(harness.Local+" {\nroot {dir}/root\nsitemap {\n"+test.sources+"\n}\n@files file\nhandle @files {\nfile_server\n}\nhandle {\nreverse_proxy {app}\n}\n}",
-				slowly(release, application))
-			if test.meanwhile != "" {
-				s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, strings.Fields(test.meanwhile))...)
-			}
-			// It waits for as long as clients do.
-			r := s.Get(harness.Local + "/sitemap.xml")
-			isToCome := r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != ""
-			if test.meanwhile == "" && !isToCome {
-				t.Errorf("meanwhile: status %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
-			}
+			s.LoadApp(besideFiles(test.sources, "{app}"), slowly(func() <-chan struct{} { return release }, withLists()))
+			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, strings.Fields(test.meanwhile))...)
 			close(release)
 			s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, strings.Fields(test.want))...)
 		})

@@ -15,19 +15,26 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Of the environment: the file of the configuration that a process runs instead of
-// tests, whether it is to have no home, and for how many seconds files are quiet until a deployment is over.
+// tests, whether it is to have no home, for how many seconds files are quiet until a deployment is over, and what divides
+// its patience.
 const (
 	childVar    = "CADDYTEST_CHILD"
 	homelessVar = "CADDYTEST_HOMELESS"
 	quietVar    = "CADDYTEST_QUIET"
+	hasteVar    = "CADDYTEST_HASTE"
 )
 
 // Quiet is what a [Child] has in its environment so that dates of files wait for the end of a deployment, as they do for
 // users, though not as long.
 func Quiet(d time.Duration) string { return fmt.Sprintf("%s=%d", quietVar, d/time.Second) }
+
+// Haste is what a [Child] has in its environment so that slow responses and sources, and requests that wait for them, have a
+// fraction of the time that users give them.
+func Haste(divisor int) string { return fmt.Sprintf("%s=%d", hasteVar, divisor) }
 
 // runChild is what runs in another process: a Caddy with a configuration of JSON,
 // until its input ends.
@@ -46,6 +53,13 @@ func runChild(file string) error {
 		if indexing.Quiet, err = strconv.ParseInt(seconds, 10, 64); err != nil {
 			return err
 		}
+	}
+	if divisor := os.Getenv(hasteVar); divisor != "" {
+		n, err := strconv.Atoi(divisor)
+		if err != nil {
+			return err
+		}
+		wait.Haste = time.Duration(n)
 	}
 	if err := caddy.Load(config, false); err != nil {
 		return err

@@ -36,6 +36,8 @@ type Request struct {
 	Limit  int                                       // the most bytes of the body that are taken
 	Wants  func(status int, header http.Header) bool // whether the body is wanted, else the fetch ends; nil: it is
 	OfFile bool                                      // a file is known that explains the response
+
+	Patience time.Duration // for the whole response; 0: that for a page's
 }
 
 // Response is the response to a [Request].

@@ -198,6 +198,7 @@ func (l *Limiter) Release(of schedule.Rank) {
 type Single struct {
 	Path   string
 	Knocks bool // it is for the front page: it is made although the site pauses, and ends the pause if that is there again
+	IsLong bool // it is for a list, which may take long: that says nothing of how long pages take
 	Waits  bool // its response is known to be made, and it waits for its turn until ctx ends, whatever the pause
 }
 
@@ -261,6 +262,10 @@ func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, e
 
 // noteSingle notes what a single request took, and its response; nil: there was none.
 func (c *Crawler) noteSingle(s *Single, resp *Response, took time.Duration, isPaced bool) {
+	// Pages would wait for twice as long as each refresh waits for the list, and never be fetched.
+	if s.IsLong && resp != nil {
+		took = 0
+	}
 	if isPaced || resp.isMade() {
 		c.record(took, resp)
 	}

@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// Haste divides the time that slow responses and sources have. Only tests change it, which would wait for minutes.
+var Haste time.Duration = 1
+
+// Patience returns how long to wait for what is slow, which has d for users.
+func Patience(d time.Duration) time.Duration { return d / Haste }
+
 // IsDone reports whether a channel is closed.
 func IsDone(c <-chan struct{}) bool {
 	select {
