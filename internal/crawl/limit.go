@@ -241,7 +241,8 @@ func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, e
 	if when == notNow {
 		return nil, false, nil
 	}
-	if when == inTurn {
+	// What other sources request would wait until the list has come.
+	if when == inTurn && !s.IsLong {
 		of := c.o.Rank()
 		if !l.Take(ctx, of, nil) {
 			return nil, false, nil
