@@ -255,11 +255,7 @@ func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, bod
 }
 
 func (s *site) fetchSlowly(ctx context.Context, path string) (*crawl.Response, error) {
-	res, err := s.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: peekBody})
-	if err == nil && res.Made {
-		s.handler.limiter.AwaitTurn(ctx, s.rank())
-	}
-	return res, err
+	return s.fetcher.get(ctx, crawl.Request{Path: s.internalPath(path), Limit: peekBody}, nil)
 }
 
 // isGone requests a page that was listed, and reports whether it is gone: it returns an error, leads elsewhere or asks not to

@@ -400,3 +400,25 @@ func TestKeyFile(t *testing.T) {
 		}
 	}
 }
+
+// TestGoneDuringPause: while a site pauses for a 429, what is gone is not requested again before it is announced.
+func TestGoneDuringPause(t *testing.T) {
+	b := newBench(t, nil)
+	asked := 0
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		asked++
+		upstream(r)
+		w.Header().Set("Retry-After", "300")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return nil
+	}
+	s := b.site("named.example")
+	for range 2 {
+		if _, err := s.isGone(t.Context(), "/a"); err == nil {
+			t.Error("it is known whether the page is gone")
+		}
+	}
+	if asked != 1 {
+		t.Errorf("got %d requests, want one", asked)
+	}
+}
