@@ -156,8 +156,6 @@ func TestAnnouncedStatus(t *testing.T) {
 
 // TestIsGone: what a response says of a page that was removed.
 func TestIsGone(t *testing.T) {
-	b := newBench(t, nil)
-	s := b.site("named.example")
 	const html = "text/html; charset=utf-8"
 	for name, test := range map[string]struct {
 		status  int
@@ -176,6 +174,8 @@ func TestIsGone(t *testing.T) {
 		"noindex in a text": {status: 200, header: http.Header{"Content-Type": {"text/plain"}}, body: "<meta name=robots content=noindex>", isKnown: true},
 		"refresh in header": {status: 200, header: http.Header{"Refresh": {"0; url=/b"}}, isGone: true, isKnown: true},
 	} {
+		b := newBench(t, nil) // a 429 pauses the requests that follow
+		s := b.site("named.example")
 		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
 			maps.Copy(w.Header(), test.header)
 			w.WriteHeader(test.status)
