@@ -174,18 +174,20 @@ func TestIsGone(t *testing.T) {
 		"noindex in a text": {status: 200, header: http.Header{"Content-Type": {"text/plain"}}, body: "<meta name=robots content=noindex>", isKnown: true},
 		"refresh in header": {status: 200, header: http.Header{"Refresh": {"0; url=/b"}}, isGone: true, isKnown: true},
 	} {
-		b := newBench(t, nil) // a 429 pauses the requests that follow
-		s := b.site("named.example")
-		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
-			maps.Copy(w.Header(), test.header)
-			w.WriteHeader(test.status)
-			_, err := io.WriteString(w, test.body)
-			return err
-		}
-		isGone, err := s.isGone(t.Context(), "/a")
-		if isGone != test.isGone || (err == nil) != test.isKnown {
-			t.Errorf("%s: gone %t, %v", name, isGone, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil) // a 429 pauses the requests that follow
+			s := b.site("named.example")
+			b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+				maps.Copy(w.Header(), test.header)
+				w.WriteHeader(test.status)
+				_, err := io.WriteString(w, test.body)
+				return err
+			}
+			isGone, err := s.isGone(t.Context(), "/a")
+			if isGone != test.isGone || (err == nil) != test.isKnown {
+				t.Errorf("gone %t, %v", isGone, err)
+			}
+		})
 	}
 }
 
