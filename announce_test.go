@@ -174,20 +174,19 @@ func TestIsGone(t *testing.T) {
 		"noindex in a text": {status: 200, header: http.Header{"Content-Type": {"text/plain"}}, body: "<meta name=robots content=noindex>", isKnown: true},
 		"refresh in header": {status: 200, header: http.Header{"Refresh": {"0; url=/b"}}, isGone: true, isKnown: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, nil) // a 429 pauses the requests that follow
-			s := b.site("named.example")
-			b.pages = func(w http.ResponseWriter, _ *http.Request) error {
-				maps.Copy(w.Header(), test.header)
-				w.WriteHeader(test.status)
-				_, err := io.WriteString(w, test.body)
-				return err
-			}
-			isGone, err := s.isGone(t.Context(), "/a")
-			if isGone != test.isGone || (err == nil) != test.isKnown {
-				t.Errorf("gone %t, %v", isGone, err)
-			}
-		})
+		b := newBench(t, nil)
+		// A 429 pauses the requests that follow, also those of the next test.
+		s := b.site(strings.ReplaceAll(name, " ", "-") + ".example")
+		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+			maps.Copy(w.Header(), test.header)
+			w.WriteHeader(test.status)
+			_, err := io.WriteString(w, test.body)
+			return err
+		}
+		isGone, err := s.isGone(t.Context(), "/a")
+		if isGone != test.isGone || (err == nil) != test.isKnown {
+			t.Errorf("%s: gone %t, %v", name, isGone, err)
+		}
 	}
 }
 
@@ -405,22 +404,23 @@ func TestKeyFile(t *testing.T) {
 
 // TestGoneDuringPause: while a site pauses for a 429, what is gone is not requested again before it is announced.
 func TestGoneDuringPause(t *testing.T) {
-	b := newBench(t, nil)
-	asked := 0
-	b.pages = func(w http.ResponseWriter, r *http.Request) error {
-		asked++
-		upstream(r)
-		w.Header().Set("Retry-After", "300")
-		w.WriteHeader(http.StatusTooManyRequests)
-		return nil
-	}
-	s := b.site("named.example")
-	for range 2 {
-		if _, err := s.isGone(t.Context(), "/a"); err == nil {
-			t.Error("it is known whether the page is gone")
+	inBubble(t, func(t *testing.T, b *bench) {
+		asked := 0
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			asked++
+			upstream(r)
+			w.Header().Set("Retry-After", "300")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return nil
 		}
-	}
-	if asked != 1 {
-		t.Errorf("got %d requests, want one", asked)
-	}
+		s := b.site("named.example")
+		for range 2 {
+			if _, err := s.isGone(t.Context(), "/a"); err == nil {
+				t.Error("it is known whether the page is gone")
+			}
+		}
+		if asked != 1 {
+			t.Errorf("got %d requests, want one", asked)
+		}
+	})
 }
