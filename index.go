@@ -135,14 +135,14 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 		if !s.swap(r, next) {
 			return ended(outcome.Superseded)
 		}
-		s.tell(ctx, r, before, &out)
+		s.tell(r, before, &out)
 		return out
 	}
 	// No request waits for the storage, which may be slow.
 	if !s.swap(r, next) {
 		return ended(outcome.Superseded)
 	}
-	s.tell(ctx, r, before, &out)
+	s.tell(r, before, &out)
 	s.queueChanges(ctx, changes)
 	s.store(r, &out)
 	return out
@@ -291,7 +291,7 @@ func failedSources(failed []merge.InputError) map[int]string {
 }
 
 // tell tells operators of what was published in place of another publication.
-func (s *site) tell(ctx context.Context, r *refreshing, before *publication, out *report.Refresh) {
+func (s *site) tell(r *refreshing, before *publication, out *report.Refresh) {
 	s.app.events.emitRefreshed(s, before.snapshot, out)
 	if s.ctx.Err() != nil {
 		return
