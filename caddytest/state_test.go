@@ -181,7 +181,10 @@ func TestDamagedState(t *testing.T) {
 					s.Crawled()
 					s.stopWritten()
 				}
-				if lines := s.LogLines(`"level":"warn"`, "sitemap"); len(lines) != warnings || len(s.LogLines(unusable)) != warnings {
+				// Until the pages of damaged records were fetched, a change may be held back.
+				isHeldBack := func(line string) bool { return strings.Contains(line, harness.HeldBack) }
+				lines := slices.DeleteFunc(s.LogLines(`"level":"warn"`, "sitemap"), isHeldBack)
+				if len(lines) != warnings || len(s.LogLines(unusable)) != warnings {
 					t.Fatalf("%s: the log warns %d times, want %d:\n%s", path, len(lines), warnings, strings.Join(lines, ""))
 				}
 			}
