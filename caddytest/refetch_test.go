@@ -279,6 +279,7 @@ http://localhost:{port} {
 	fs counted
 	sitemap {
 		refresh 1h
+		` + quickly + `
 		shard_urls 10
 	}
 	test_count

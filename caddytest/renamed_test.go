@@ -32,7 +32,7 @@ func siteAt(address, root, options string) string {
 }
 
 func plainSite(address, root, options string) string {
-	return address + " {\n root * {dir}/" + root + "\n sitemap {\n refresh 1s\n " + options + "\n }\n test_count\n file_server\n}\n"
+	return address + " {\n root * {dir}/" + root + "\n sitemap {\n refresh 1s\n " + quickly + "\n " + options + "\n }\n test_count\n file_server\n}\n"
 }
 
 const movedPages = 10
