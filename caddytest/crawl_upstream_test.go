@@ -213,7 +213,7 @@ func TestUpstreamMaintenance(t *testing.T) {
 	}
 	s.touch(files)
 	for name, u := range upstreams {
-		want := map[string]int{"maintained": n, "redirects": n, "unavailable": 1, "breaks-off": 3}[name] // at an ever slower pace
+		want := map[string]int{"maintained": n, "redirects": n, "breaks-off": 3}[name] // at an ever slower pace
 		s.Eventually(func() bool { return len(u.fetched()) >= want }, func() string {
 			return fmt.Sprintf("%s: fetched %q\n%s", name, u.fetched(), s.SitemapLog())
 		})
@@ -229,7 +229,7 @@ func TestUpstreamMaintenance(t *testing.T) {
 	s.Logged(harness.HeldBack, originOf("redirects"))
 	s.RefreshedAgain(origins...)
 	check("meanwhile")
-	if pages := upstreams["unavailable"].fetched(); len(pages) != 1 {
+	if pages := upstreams["unavailable"].fetched(); len(pages) > 1 { // none, if the front page was requested first
 		t.Errorf("an upstream that is to be left alone got requests for %q", pages)
 	}
 	for _, u := range upstreams {
