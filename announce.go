@@ -245,16 +245,17 @@ func (s *site) saveQueue(ctx context.Context, q, before *announce.Queue) error {
 	})
 }
 
-// fetchAnnounced requests the key file. Upstreams are requested at the pace of the crawl.
+// fetchAnnounced requests the key file.
 func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, body []byte, err error) {
-	res, err := s.fetchSlowly(ctx, path)
+	res, err := s.fetchPaced(ctx, path)
 	if err != nil {
 		return 0, nil, err
 	}
 	return res.Status, res.Body, nil
 }
 
-func (s *site) fetchSlowly(ctx context.Context, path string) (*crawl.Response, error) {
+// fetchPaced requests a path of the site's URLs at the pace of the crawl. While the site pauses, the error is errPaused.
+func (s *site) fetchPaced(ctx context.Context, path string) (*crawl.Response, error) {
 	return s.fetcher.get(ctx, crawl.Request{Path: s.internalPath(path), Limit: peekBody}, nil)
 }
 
@@ -262,7 +263,7 @@ func (s *site) fetchSlowly(ctx context.Context, path string) (*crawl.Response, e
 // be indexed, as in the statuses by which the select stage takes a page for gone: see the table of indexing.Status. An error
 // means that the response does not tell.
 func (s *site) isGone(ctx context.Context, path string) (bool, error) {
-	res, err := s.fetchSlowly(ctx, path)
+	res, err := s.fetchPaced(ctx, path)
 	if err != nil {
 		return false, err
 	}

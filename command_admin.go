@@ -23,9 +23,8 @@ func adminCommands() []*cobra.Command {
 			Short: "Shows the sitemaps of the running server",
 			Long: `
 Shows for each site what its sitemap lists and since when, what its sources name,
-what is left out and why, the last refresh, and who requested its documents. Sites
-with a problem come first. Of more than 20 sites, only these are shown, unless
---site names one.`,
+what is left out and why, and the last refresh. Sites with a problem come first. Of
+more than 20 sites, only these are shown, unless --site names one.`,
 		}),
 		adminCommand(http.MethodPost, "/sitemap/refresh", ", or if a site has a problem", &cobra.Command{
 			Use:   "refresh [--site URL] [--fetch [URL...]]",

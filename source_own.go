@@ -433,9 +433,8 @@ func (r *Refresh) ownConditions(before *ownDocument) http.Header {
 func (r *Refresh) fetchOwn(
 	ctx, waiting context.Context, path string, conditions http.Header, isMade bool,
 ) (res *crawl.Response, ok bool, err error) {
-	header := http.Header{"Accept": {acceptAny}}
-	maps.Copy(header, conditions)
-	q := crawl.Request{Path: r.site.internalPath(path), Header: header, Limit: maxListBody}
+	q := dataRequest(r.site.internalPath(path), maxListBody)
+	maps.Copy(q.Header, conditions)
 	f := &r.site.fetcher
 	if !isMade {
 		res, err = f.fetch(ctx, q, nil)
