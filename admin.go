@@ -13,13 +13,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 func init() {
@@ -184,7 +184,7 @@ func (a *App) sitesOf(wanted string) ([]*site, error) {
 
 // urlNames are the URLs of the site and its sitemap in lowercase, as visitors and as the server know it.
 func (i *identity) urlNames() []string {
-	document := i.docPath("", ".xml")
+	document := i.docPath(".xml")
 	names := []string{
 		i.origin + i.prefix, i.internalOrigin + i.prefix,
 		i.origin + document, i.internalOrigin + document,
@@ -251,8 +251,6 @@ type siteStatus struct {
 	Refreshing  *stage         `json:"refreshing,omitempty"`   // nil: no refresh is under way
 	LastRefresh *report.Report `json:"last_refresh,omitempty"` // nil: none has ended
 
-	Watched []watchedRoot `json:"watched,omitempty"` // roots of the sources
-
 	PagesDue *int `json:"pages_due,omitempty"` // now, at the pace of `crawl rate`; nil: this request wants none to be fetched again
 
 	Storage *storageStatus `json:"storage,omitempty"` // nil: it is not shared
@@ -260,10 +258,10 @@ type siteStatus struct {
 	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
 	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
 
-	Visited int             `json:"visited,omitempty"`         // paths that visitors had
-	Dropped int             `json:"visited_dropped,omitempty"` // those for which there was no room
-	Ignored map[string]int  `json:"visits_ignored,omitempty"`  // why visits do not count, where few do
-	Logs    []accesslog.Log `json:"logs,omitempty"`            // that are read for all sites of the handler
+	Visited int            `json:"visited,omitempty"`         // paths that visitors had
+	Dropped int            `json:"visited_dropped,omitempty"` // those for which there was no room
+	Ignored map[string]int `json:"visits_ignored,omitempty"`  // why visits do not count, where few do
+	Logs    []visits.Log   `json:"logs,omitempty"`            // that are read for all sites of the handler
 }
 
 // status is what there is to show of a site.
@@ -287,7 +285,6 @@ func (s *site) status() siteStatus {
 	st.Paused = s.pauseStatus()
 	st.LastRefresh = served.report
 	st.Refreshing = s.stage.Load()
-	st.Watched = s.watched()
 	if snapshot := served.snapshot; snapshot != nil {
 		st.Pages = snapshot.Pages
 		st.Shards = max(len(snapshot.Shards), 1)
@@ -305,8 +302,8 @@ func (s *site) status() siteStatus {
 		explained.Reason = s.whyEmpty(rep)
 		st.LastRefresh = &explained
 	}
-	if q := s.state.queue.Load(); q != nil && s.announces() {
-		st.Announced = s.announcedStatus(q)
+	if s.announces() {
+		st.Announced = s.state.announcer.Status(s.app.now())
 	}
 	if s.wantsAnnouncements() && s.private {
 		st.NotAnnounced = whyUnannounced
@@ -355,7 +352,9 @@ func (s *site) addVisits(st *siteStatus) {
 	}
 	st.Ignored = d.filter.Ignored()
 	for _, r := range s.handler.logs {
-		st.Logs = append(st.Logs, r.Logs()...)
+		if logs := r.logs.Load(); logs != nil {
+			st.Logs = append(st.Logs, *logs...)
+		}
 	}
 	st.Visited, st.Dropped = s.state.visited.Count()
 }

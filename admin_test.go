@@ -20,9 +20,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
@@ -67,7 +65,7 @@ func TestMetrics(t *testing.T) {
 	for _, f := range families {
 		got[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
 	}
-	for name, want := range map[string]float64{"pages": 3, "pending_pages": 4, "shards": 1, "left_out_pages": 3, "sites": 1} {
+	for name, want := range map[string]float64{"pages": 3, "pending_pages": 4, "left_out_pages": 3, "sites": 1} {
 		if got["caddy_sitemap_"+name] != want {
 			t.Errorf("%s: got %v, want %v", name, got["caddy_sitemap_"+name], want)
 		}
@@ -134,36 +132,14 @@ func TestEvents(t *testing.T) {
 	if last.Name() != "sitemap_announced" || !maps.Equal(last.Data, want) {
 		t.Errorf("got %s, %v, want %v", last.Name(), last.Data, want)
 	}
-	out := &report.Refresh{Snapshot: listing(3)}
-	out.Selected.Changes.Added.Count = 1
-	out.Selected.Changes.Changed.Count = 2
-	out.Selected.Changes.Removed.Count = 4
+	// With crawl off, no record tells which pages are others.
+	s.handler.settings.crawl.Off = true
 	five := &publish.Snapshot{Index: &publish.Document{ETag: "five"}, Pages: 5}
-	for name, test := range map[string]struct {
-		before *publish.Snapshot
-		out    *report.Refresh
-		isOff  bool
-		want   string
-	}{
-		"the first one": {nil, out, false, "pages: 3, added: 3, changed: 0, removed: 0"},
-		"the last one":  {five, new(report.Refresh), false, "pages: 0, added: 0, changed: 0, removed: 5"},
-		"another one":   {five, out, false, "pages: 3, added: 1, changed: 2, removed: 4"},
-		"crawl off":     {five, out, true, "pages: 3, added: <nil>, changed: <nil>, removed: <nil>"},
-		"the same":      {listing(3), out, false, ""},
-	} {
-		all.events = nil
-		s.handler.settings.crawl.Off = test.isOff
-		s.app.events.emitRefreshed(s, test.before, test.out)
-		got := ""
-		if len(s.app.events.queue) > 0 {
-			emit := <-s.app.events.queue
-			emit()
-			data := all.events[0].Data
-			got = fmt.Sprintf("pages: %v, added: %v, changed: %v, removed: %v", data["pages"], data["added"], data["changed"], data["removed"])
-		}
-		if got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+	s.app.events.emitRefreshed(s, five, &report.Refresh{Snapshot: listing(3)})
+	emit := <-s.app.events.queue
+	emit()
+	if data := all.events[2].Data; data["pages"] != 3 || data["added"] != nil || data["changed"] != nil || data["removed"] != nil {
+		t.Errorf("with crawl off: got %v", data)
 	}
 }
 
@@ -341,13 +317,10 @@ func TestMeasure(t *testing.T) {
 		st   siteStatus
 		want string // the names and labels of those that are not 0
 	}{
-		"an alias":   {siteStatus{ServedBy: "http://a.example", NamedBy: "configuration"}, "sites/configuration/alias"},
-		"new":        {siteStatus{NamedBy: "configuration"}, "sites/configuration/"},
-		"no page":    {siteStatus{LastRefresh: rep, NamedBy: "configuration"}, "sites/configuration/changed"},
-		"pages":      {siteStatus{Site: "http://a.example/b", Pages: 1, LastRefresh: rep, NamedBy: "configuration"}, "pages/a.example/b sites/configuration/changed snapshot_age_seconds/a.example/b"},
-		"sections":   {siteStatus{Site: "http://a.example", Sections: []sectionStatus{{Section: publish.Section{Name: "blog", Pages: 1}}}}, "section_pages/a.example/blog sites//"},
-		"a storage":  {siteStatus{Site: "http://a.example", Storage: &storageStatus{Status: fleet.Status{Errors: 1, Age: 1}}}, "sites// storage_age_seconds/a.example storage_errors_total/a.example"},
-		"announcing": {siteStatus{Site: "http://a.example", Announced: []announce.Status{{Target: announce.Target{Kind: announce.Ping}, Waiting: 1}}}, "sites// waiting_urls/a.example/ping"},
+		"an alias": {siteStatus{ServedBy: "http://a.example", NamedBy: "configuration"}, "sites/configuration/alias"},
+		"new":      {siteStatus{NamedBy: "configuration"}, "sites/configuration/"},
+		"no page":  {siteStatus{LastRefresh: rep, NamedBy: "configuration"}, "sites/configuration/changed"},
+		"pages":    {siteStatus{Site: "http://a.example/b", Pages: 1, LastRefresh: rep, NamedBy: "configuration"}, "pages/a.example/b sites/configuration/changed snapshot_age_seconds/a.example/b"},
 	} {
 		var got []string
 		s.measure(&test.st, func(value float64, nameAndLabels ...string) {

@@ -6,30 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"iter"
 	"net/http"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
-	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-const (
-	announceAtOnce = 8           // requests to search engines and hubs, of all sites
-	queuePatience  = time.Second // with the storage, while a refresh waits
-)
+const announceAtOnce = 8 // requests to search engines and hubs, of all sites
 
 // IndexNow sets that search engines are told at once which pages changed, by the protocol of
 // [indexnow.org]. Google does not take part in it.
@@ -55,8 +48,7 @@ type IndexNow struct {
 	// `https://api.indexnow.org/indexnow`.
 	Endpoints []string `json:"endpoints,omitempty"`
 
-	// The maximum number of URLs that an endpoint is sent in any 24 hours, 1 to 1000000. A tenth is kept for added pages.
-	// Others wait; the newest are sent first. Default: 10000.
+	// The maximum number of URLs that an endpoint is sent in a day (UTC), 1 to 1000000. Others wait. Default: 10000.
 	Daily int `json:"daily,omitempty"`
 }
 
@@ -112,69 +104,34 @@ func (s *site) wantsAnnouncements() bool {
 const whyUnannounced = "visitors need a client certificate, by 'client_auth' of the site's TLS policy: " +
 	"if a proxy in front of Caddy has one, set 'trusted_proxies'"
 
-// announcements returns what the site announces, and loads it at first; nil: nothing, or it cannot be loaded. Without what
-// is stored the site would get another key. In a fleet, it is loaded again once another node has stored it, and makes is
-// set for the one node that may make a key: it is used once it is stored.
-func (s *site) announcements(ctx context.Context, makes bool) *announce.Queue {
-	st := s.state
-	if !s.announces() {
-		return nil
-	}
-	before := st.queue.Load()
-	if before != nil && (st.fleet == nil || !st.fleet.Queue.Newer()) {
-		return before
-	}
-	err := s.loadQueue(ctx)
-	isNone := errors.Is(err, fs.ErrNotExist) // never stored, or the storage has lost it
-	isUnread := err != nil && !isNone
-	// A poll neither warns nor ends the warning: the refresh that follows does.
-	if makes {
-		s.logger.While(isUnread && s.ctx.Err() == nil, zap.WarnLevel, "loading announcements",
-			"announcements wait: they cannot be loaded", zap.Error(err))
-	}
-	if isUnread || isNone && !makes {
-		return nil
-	}
-	if isNone && !s.makeQueue(ctx, before) {
-		return nil
-	}
-	return st.queue.Load()
-}
-
-// loadQueue loads what is stored of the site's announcements. What is damaged is set aside, and begun anew.
-func (s *site) loadQueue(ctx context.Context) error {
-	var stored []byte
-	var damage error
-	s.adopt()
-	err := s.state.queued.Load(ctx, func(data []byte) {
-		q, malformed := announce.New(data, s.announceConfig())
-		if s.state.fleet == nil && s.state.queue.Load() != nil {
-			return // another call has loaded it meanwhile
-		}
-		s.state.queue.Store(q)
-		stored = data
-		damage = malformed
-	})
-	if err == nil && damage != nil {
-		aside, err := s.state.queued.SetAside(ctx, stored)
-		s.logger.Warn("the stored announcements are damaged: they are set aside",
-			zap.String("key", aside), zap.Error(damage), zap.NamedError("aside", err))
-	}
-	return err
-}
-
-// makeQueue makes a queue where none is stored. In a fleet it is used once it is stored: else each node would have a key of
-// its own.
-func (s *site) makeQueue(ctx context.Context, before *announce.Queue) bool {
-	q := before
-	if q == nil {
-		q, _ = announce.New(nil, s.announceConfig()) // which fails only for what is stored
-	}
-	if s.state.fleet != nil && s.saveQueue(ctx, q, before) != nil {
+// loadAnnouncer loads what the site has announced, and reports whether there is anything to announce, to whom.
+func (s *site) loadAnnouncer(ctx context.Context) bool {
+	if !s.announces() || s.app.isSuperseded() {
 		return false
 	}
-	s.state.queue.CompareAndSwap(before, q)
-	return true
+	s.adopt()
+	member := s.state.fleet
+	if member != nil {
+		_ = member.Queue.Poll(ctx) // its errors are those of polls of the records
+	}
+	isNewer := member != nil && member.Queue.Newer()
+	damage, err := s.state.announcer.Load(ctx, s.announceConfig(), isNewer, s.app.now())
+	s.logger.OnceIf(damage != nil, zap.WarnLevel, "damaged announcements",
+		"the stored announcements are damaged: they are begun anew", zap.Error(damage))
+	s.logger.OnceIf(err != nil && s.isOwnTrouble(err), zap.WarnLevel, "loading announcements",
+		"announcements wait: they cannot be loaded", zap.Error(err))
+	return err == nil
+}
+
+// isOwnTrouble reports whether an error of the storage is not that the site is stopped, or that another process was first.
+func (s *site) isOwnTrouble(err error) bool {
+	return s.ctx.Err() == nil && !errors.Is(err, fleet.ErrLost)
+}
+
+// announcerFailed logs once what failed of reading changes, or of storing what is announced.
+func (s *site) announcerFailed(err error) {
+	s.logger.OnceIf(err != nil && s.isOwnTrouble(err), zap.WarnLevel, "storing announcements",
+		"announcements wait: cursors cannot be stored, or changes be read", zap.Error(err))
 }
 
 // announceConfig returns what the site announces, and to whom.
@@ -202,185 +159,91 @@ func (s *site) runAnnouncements() {
 	if !s.app.awaitServing(s.ctx) {
 		return
 	}
-	isAlone := s.state.fleet == nil
-	for s.ctx.Err() == nil {
-		q := s.announcements(s.ctx, isAlone)
-		if q != nil {
-			q.Run(s.ctx, s.announceRunner(q))
-		}
-		wait.Within(announce.Gap, s.ctx.Done())
-	}
-}
-
-// announceRunner is what runs a queue with this configuration, while it is the site's.
-func (s *site) announceRunner(q *announce.Queue) *announce.Runner {
-	return &announce.Runner{
-		Config: s.announceConfig(),
-		Client: s.app.announcer,
-		Now:    s.app.now,
-		Paused: func() bool {
-			return s.main.Load() != nil || s.app.isSuperseded() || s.state.queue.Load() != q || !s.announcesNow()
-		},
-		Fetch: s.fetchAnnounced,
-		Gone:  s.isGone,
-		Done:  s.announced,
-		Save:  func(ctx context.Context) error { return s.saveQueue(ctx, q, q) },
-	}
+	s.state.announcer.Run(s.ctx, &announce.Runner{
+		Client:  s.app.announcer,
+		Now:     s.app.now,
+		Fetch:   s.fetchAnnounced,
+		Ready:   s.announcesNow,
+		Changes: s.moved,
+		Done:    s.announced,
+		Failed:  s.announcerFailed,
+	})
 }
 
 // announcesNow reports whether it is this process that sends what changed: of those that share the site, the one that has
 // committed it, once all others serve it.
-func (s *site) announcesNow() bool {
+func (s *site) announcesNow(ctx context.Context) bool {
 	member := s.state.fleet
-	return member == nil || member.Settled() && !member.Queue.Newer()
+	isSender := member == nil || member.Settled()
+	return isSender && s.main.Load() == nil && s.loadAnnouncer(ctx)
 }
 
-// saveQueue stores a queue, unless one that another node has stored has replaced that of before.
-func (s *site) saveQueue(ctx context.Context, q, before *announce.Queue) error {
-	return s.state.queued.Save(ctx, func() ([]byte, error) {
-		if s.state.queue.Load() != before {
-			return nil, fleet.ErrLost
+// moved yields what has become of pages since a time.
+func (s *site) moved(ctx context.Context, since int64) iter.Seq2[announce.Change, error] {
+	return func(yield func(announce.Change, error) bool) {
+		g := s.published().generation
+		if g == nil {
+			return
 		}
-		return q.Encode(), nil
-	})
+		for rec, err := range g.Moved(ctx, since) {
+			var c announce.Change
+			if err == nil {
+				c = announce.Change{At: int64(rec.Moved), Path: rec.Path}
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
 }
 
-// fetchAnnounced requests the key file.
+// fetchAnnounced requests the key file at the pace of the crawl.
 func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, body []byte, err error) {
-	res, err := s.fetchPaced(ctx, path)
+	res, err := s.fetcher.get(ctx, crawl.Request{Path: s.internalPath(path), Limit: peekBody}, nil)
 	if err != nil {
 		return 0, nil, err
 	}
 	return res.Status, res.Body, nil
 }
 
-// fetchPaced requests a path of the site's URLs at the pace of the crawl. While the site pauses, the error is errPaused.
-func (s *site) fetchPaced(ctx context.Context, path string) (*crawl.Response, error) {
-	return s.fetcher.get(ctx, crawl.Request{Path: s.internalPath(path), Limit: peekBody}, nil)
-}
-
-// isGone requests a page that was listed, and reports whether it is gone: it returns an error, leads elsewhere or asks not to
-// be indexed, as in the statuses by which the select stage takes a page for gone: see the table of indexing.Status. An error
-// means that the response does not tell.
-func (s *site) isGone(ctx context.Context, path string) (bool, error) {
-	res, err := s.fetchPaced(ctx, path)
-	if err != nil {
-		return false, err
-	}
-	if !page.IsConclusive(res.Status) {
-		return false, fmt.Errorf("status %d", res.Status)
-	}
-	if res.Status != http.StatusOK {
-		return true, nil
-	}
-	at := htmlmeta.Page{Base: s.origin, Path: path, Header: res.Header}
-	meta := htmlmeta.Header(at)
-	if htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
-		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, at)
-	}
-	return meta.LeavesOut(), nil
-}
-
-// announcedStatus is what there is to show of what the site announces.
-func (s *site) announcedStatus(q *announce.Queue) []announce.Status {
-	now := s.app.now()
-	all := q.Status(now)
-	for i := range all {
-		t := &all[i]
-		if t.Waiting > 0 && !s.announcesNow() {
-			t.WaitsFor = announce.ForOthers
-			t.Next = time.Time{}
-		}
-		refresh := s.schedule.Due()
-		if t.WaitsFor == announce.ForConfirmation && t.Next.IsZero() && refresh.After(now) {
-			t.Next = toSecond(refresh.Add(time.Second - 1))
-		}
-	}
-	return all
-}
-
 // announced logs, counts and emits what came of an announcement.
-func (s *site) announced(job *announce.Job, o announce.Outcome, t announce.Status) {
+func (s *site) announced(urls int, o announce.Outcome, t announce.Status) {
 	problem := fmt.Sprint("announce ", t.Kind, t.URL)
 	protocol := zap.String("protocol", string(t.Kind))
 	target := zap.String("target", t.URL)
-	s.logger.OnceIf(t.Reason != "", zap.WarnLevel, problem, "changes were not announced",
+	s.logger.Lasting(t.Reason, zap.WarnLevel, problem, "changes were not announced", "changes are announced again",
 		protocol, target, zap.String("reason", t.Reason))
 	result := "failed"
 	switch {
 	case t.Reason == "":
 		result = "accepted"
-		s.logger.Info("changes announced", protocol, target, zap.Int("urls", job.URLs), zap.Int("status", o.Status))
+		s.logger.Info("changes announced", protocol, target, zap.Int("urls", urls), zap.Int("status", o.Status))
 	case t.Stopped:
 		result = "refused"
 	}
-	s.app.counts.announced.WithLabelValues(string(t.Kind), result).Add(float64(job.URLs))
+	s.app.counts.announced.WithLabelValues(string(t.Kind), result).Add(float64(urls))
 	s.app.events.emit(s, "sitemap_announced", map[string]any{
-		"protocol": string(t.Kind), "target": t.URL, "urls": job.URLs, "result": result, "status": o.Status, "reason": t.Reason,
+		"protocol": string(t.Kind), "target": t.URL, "urls": urls, "result": result, "status": o.Status, "reason": t.Reason,
 	})
 }
 
-// updateOf returns what a publication changes, in place of another one.
-func (s *site) updateOf(r *refreshing, before *publication, out *report.Refresh) announce.Update {
-	served := before.snapshot
-	// A process of a fleet may know less of what was listed than the records do. These tell it only if pages were selected.
-	mayBeFirst := served == nil || s.state.fleet != nil && out.Selected.IsMade()
-	u := announce.Update{
-		At:       s.app.now(),
-		Begun:    r.start,
-		Gathered: out.Crawled.Gathered && !out.IsSuspicious(),
-		Complete: !out.Partial && !out.IsSuspicious(),
-		Crawled:  out.Crawled.Pending == 0,
-		First:    mayBeFirst && out.Selected.Before == 0,
-		Changes:  out.Selected.Changes,
-		Sitemap:  out.Snapshot != nil && (served == nil || !served.EqualXML(out.Snapshot)),
-		Selected: out.Selected.IsMade(),
-	}
-	if out.News != nil {
-		u.News = out.News.Paths
-	}
-	// Where records were lost, pages that are fetched again seem to be new, and were listed before.
-	if !before.history.Lost.IsZero() || r.crawled.Lost {
-		u.Changes.Added = indexing.List[indexing.Change]{}
-	}
-	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
-		old := served.Find(webpage.Feed)
-		u.Feed = old == nil || old.ETag != feed.ETag
-	}
-	return u
-}
-
-// queueChanges queues what a publication changes.
-func (s *site) queueChanges(ctx context.Context, u announce.Update) {
-	patience := queuePatience
-	if s.state.fleet != nil {
-		patience = firstWait
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	// Another node that still sends may store its queue in between, which has not these changes: they are queued again in that.
-	err := fleet.ErrLost
-	for i := 0; i < 3 && errors.Is(err, fleet.ErrLost); i++ {
-		s.pollQueue(ctx)
-		q := s.announcements(ctx, true)
-		if q == nil {
-			return
-		}
-		q.Update(u)
-		err = s.saveQueue(ctx, q, q)
-	}
-	s.logger.While(err != nil, zap.WarnLevel, "storing announcements",
-		"cannot store announcements: nothing is announced", zap.Error(err))
-}
-
-// pollQueue loads the announcements that another process has stored.
-func (s *site) pollQueue(ctx context.Context) {
-	member := s.state.fleet
-	if member == nil || !s.announces() {
+// tellAnnouncer has the announcer tell of what a refresh has published in place of something else.
+func (s *site) tellAnnouncer(ctx context.Context, before *publish.Snapshot, out *report.Refresh) {
+	if !s.announces() {
 		return
 	}
-	_ = member.Queue.Poll(ctx) // its errors are those of polls of the records
-	s.announcements(ctx, false)
+	// A process of a fleet may know less of what was listed than the records do. These tell it only if pages were selected.
+	mayBeFirst := before == nil || s.state.fleet != nil && out.Selected.IsMade()
+	p := announce.Publication{
+		First:     mayBeFirst && out.Selected.Before == 0,
+		Complete:  !out.Partial && !out.IsSuspicious() && out.Crawled.Pending == 0,
+		Documents: map[announce.Kind]string{announce.Ping: out.Snapshot.XMLDigest()},
+	}
+	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
+		p.Documents[announce.Hub] = feed.ETag
+	}
+	s.state.announcer.Published(p)
+	s.announcerFailed(s.state.announcer.Save(ctx))
 }
 
 // keyOf returns the key of IndexNow that a decoded path of a site names; "": none.
@@ -406,8 +269,7 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix s
 	if s == nil || s.main.Load() != nil || !s.announces() {
 		return false
 	}
-	q := s.state.queue.Load()
-	if q == nil || q.Key() != key {
+	if s.state.announcer.Key() != key {
 		return false
 	}
 	w.Header().Set("Content-Type", contentText)

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,89 +102,10 @@ func TestAnnounced(t *testing.T) {
 		{422, refused, "refused", 1, 2, 3, 1},
 	} {
 		before := len(b.app.events.queue)
-		s.announced(&announce.Job{URLs: step.urls}, announce.Outcome{Status: step.status}, step.target)
+		s.announced(step.urls, announce.Outcome{Status: step.status}, step.target)
 		counted := testutil.ToFloat64(b.app.counts.announced.WithLabelValues("indexnow", step.result))
 		if b.logged("changes announced") != step.accepted || b.logged("changes were not announced") != step.problems || int(counted) != step.ofThisKind || len(b.app.events.queue) != before+1 {
 			t.Errorf("step %d: %d and %d lines, %v counted, %d events", i, b.logged("changes announced"), b.logged("changes were not announced"), counted, len(b.app.events.queue)-before)
-		}
-	}
-}
-
-// TestAnnouncedStatus: what waits for a confirmation waits for the next refresh, unless another time is known. What another
-// process is to send waits for that.
-func TestAnnouncedStatus(t *testing.T) {
-	alone := newBench(t, nil)
-	_, shared := sharing(t, t.TempDir(), nil)
-	s := alone.site("named.example")
-	now := alone.clock.Truncate(time.Second)
-	target := announce.Target{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}
-	const queued = `"targets": [{"kind": "indexnow", "url": "` + announce.DefaultEndpoint + `", "queued": ["/a"]}]`
-	later := now.Add(time.Hour)
-	for _, test := range []struct {
-		name   string
-		site   *site
-		stored string
-		due    time.Time // the next refresh
-		waits  announce.Wait
-		next   time.Time
-	}{
-		{"nothing", s, `{}`, later, "", time.Time{}},
-		{"to be sent", s, `{` + queued + `}`, later, "", now},
-		{"a new page", s, `{"fresh": ["/a"]}`, later, announce.ForConfirmation, later},
-		{"a new page, to the second", s, `{"fresh": ["/a"]}`, later.Add(1), announce.ForConfirmation, later.Add(time.Second)},
-		{"a refresh that is late", s, `{"fresh": ["/a"]}`, now, announce.ForConfirmation, time.Time{}},
-		{
-			"a known time", s, `{"hold": "` + now.Add(time.Minute).Format(time.RFC3339) + `", ` + queued + `}`,
-			later, announce.ForConfirmation, now.Add(time.Minute),
-		},
-		{"of another process", shared, `{` + queued + `}`, later, announce.ForOthers, time.Time{}},
-		{"nothing of another process", shared, `{}`, later, "", time.Time{}},
-	} {
-		q, err := announce.New([]byte(test.stored), announce.Config{Origin: "https://blog.invented", Targets: []announce.Target{target}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		test.site.app.now = func() time.Time { return now }
-		test.site.schedule.At(test.due)
-		got := test.site.announcedStatus(q)
-		if len(got) != 1 || got[0].Target != target || got[0].WaitsFor != test.waits || !got[0].Next.Equal(test.next) {
-			t.Errorf("%s: got %+v, want that it waits for %q until %s", test.name, got, test.waits, test.next)
-		}
-	}
-}
-
-// TestIsGone: what a response says of a page that was removed.
-func TestIsGone(t *testing.T) {
-	const html = "text/html; charset=utf-8"
-	for name, test := range map[string]struct {
-		status  int
-		header  http.Header
-		body    string
-		isGone  bool
-		isKnown bool
-	}{
-		"not found":         {status: 404, isGone: true, isKnown: true},
-		"moved":             {status: 301, header: http.Header{"Location": {"/b"}}, isGone: true, isKnown: true},
-		"too many requests": {status: 429},
-		"a page":            {status: 200, header: http.Header{"Content-Type": {html}}, body: "<!doctype html><title>a</title>", isKnown: true},
-		"noindex":           {status: 200, header: http.Header{"Content-Type": {html}}, body: "<meta name=robots content=noindex>", isGone: true, isKnown: true},
-		"noindex in header": {status: 200, header: http.Header{"X-Robots-Tag": {"noindex"}}, isGone: true, isKnown: true},
-		"refresh":           {status: 200, header: http.Header{"Content-Type": {html}}, body: `<meta http-equiv=refresh content="0; url=/b">`, isGone: true, isKnown: true},
-		"noindex in a text": {status: 200, header: http.Header{"Content-Type": {"text/plain"}}, body: "<meta name=robots content=noindex>", isKnown: true},
-		"refresh in header": {status: 200, header: http.Header{"Refresh": {"0; url=/b"}}, isGone: true, isKnown: true},
-	} {
-		b := newBench(t, nil)
-		// A 429 pauses the requests that follow, also those of the next test.
-		s := b.site(strings.ReplaceAll(name, " ", "-") + ".example")
-		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
-			maps.Copy(w.Header(), test.header)
-			w.WriteHeader(test.status)
-			_, err := io.WriteString(w, test.body)
-			return err
-		}
-		isGone, err := s.isGone(t.Context(), "/a")
-		if isGone != test.isGone || (err == nil) != test.isKnown {
-			t.Errorf("%s: gone %t, %v", name, isGone, err)
 		}
 	}
 }
@@ -210,77 +130,51 @@ func TestFetchAnnounced(t *testing.T) {
 	}
 }
 
-// TestAnnouncementsPause: nothing is announced by a site that is another one's alias, by another queue than the site's, or
-// by a configuration that was replaced.
-func TestAnnouncementsPause(t *testing.T) {
+// TestAnnouncesNow: nothing is announced by a site that is another one's alias, by a configuration that was replaced, or by a node that
+// has committed nothing.
+func TestAnnouncesNow(t *testing.T) {
+	was := latest.Load()
 	for name, test := range map[string]struct {
 		change func(s *site)
 		want   bool
 	}{
-		"nothing":       {func(*site) {}, false},
-		"an alias":      {func(s *site) { s.main.Store(s) }, true},
-		"another queue": {func(s *site) { s.state.queue.Store(new(announce.Queue)) }, true},
+		"nothing":                  {func(*site) {}, true},
+		"an alias":                 {func(s *site) { s.main.Store(s) }, false},
+		"the configuration is old": {func(*site) { latest.Store(configurations.Add(1)) }, false},
 	} {
-		s := newBench(t, nil).site("named.example")
-		q := new(announce.Queue)
-		s.state.queue.Store(q)
+		b := newBench(t, nil)
+		pings(b)
+		b.app.number = configurations.Add(1)
+		latest.Store(b.app.number)
+		s := b.site("named.example")
 		test.change(s)
-		if got := s.announceRunner(q).Paused(); got != test.want {
+		if got := s.announcesNow(t.Context()); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+		latest.Store(was)
 	}
-	_, shared := sharing(t, t.TempDir(), nil)
-	q := new(announce.Queue)
-	shared.state.queue.Store(q)
-	if !shared.announceRunner(q).Paused() {
+	_, shared := sharing(t, t.TempDir(), pings)
+	if shared.announcesNow(t.Context()) {
 		t.Error("a node announces that has committed nothing")
 	}
 }
 
-// TestUpdateOf: other settings lose no change. What is held back, or not read to its end, confirms nothing.
-func TestUpdateOf(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists(numbered(20)...)
-	s := b.site("named.example")
-	out := s.refresh(t.Context(), false)
-	out.Selected.Changes.Changed = out.Selected.Changes.Added
-	before := &publication{snapshot: listing(1), selectedBy: 1}
-	r := &refreshing{served: before, selectedBy: 2, start: b.clock, crawled: out.Crawled}
-	if got := s.updateOf(r, before, &out); got.Changes.Changed.Count != 20 || !got.Gathered || !got.Complete || !got.Begun.Equal(b.clock) {
-		t.Errorf("%+v", got)
-	}
-	out.Partial = true
-	if got := s.updateOf(r, before, &out); !got.Gathered || got.Complete {
-		t.Errorf("a part: %+v", got)
-	}
-	out.Crawled.Gathered = false
-	if got := s.updateOf(r, before, &out); got.Gathered {
-		t.Errorf("the first part: %+v", got)
-	}
-	out.Crawled.Gathered = true
-	out.Partial = false
-	out.Since = b.clock
-	if got := s.updateOf(r, before, &out); got.Gathered || got.Complete {
-		t.Errorf("held back: %+v", got)
-	}
-}
-
-// TestDamagedQueue: announcements that cannot be read are set aside, and begun anew.
-func TestDamagedQueue(t *testing.T) {
+// TestDamagedAnnouncer: announcements that cannot be read are begun anew, with another key.
+func TestDamagedAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	b.app.folder = t.TempDir()
 	s := b.site("named.example")
-	good, _ := announce.New(nil, s.announceConfig())
-	for i, stored := range []string{string(good.Encode()), "{"} {
-		s.state.queue.Store(nil)
-		save := func() ([]byte, error) { return []byte(stored), nil }
-		if err := s.state.queued.Save(t.Context(), save); err != nil {
+	file := persist.NewFile(s.state.place.storage(), announcementsOf(s.state.place.file))
+	for i, stored := range []string{`{"key": "0123456789abcdef"}`, "{"} {
+		if err := file.Save(t.Context(), func() ([]byte, error) { return []byte(stored), nil }); err != nil {
 			t.Fatal(err)
 		}
-		err := s.loadQueue(t.Context())
-		warnings := b.logged("the stored announcements are damaged: they are set aside")
-		if err != nil || s.state.queue.Load() == nil || warnings != i {
-			t.Errorf("%s: got %v, %d warnings", stored, err, warnings)
+		s.state.announcer = announce.New(file, nil)
+		isLoaded := s.loadAnnouncer(t.Context())
+		key := s.state.announcer.Key()
+		warnings := b.logged("the stored announcements are damaged: they are begun anew")
+		if !isLoaded || (key == "0123456789abcdef") != (i == 0) || !announce.IsKey(key) || warnings != i {
+			t.Errorf("%s: loaded %t, key %q, %d warnings", stored, isLoaded, key, warnings)
 		}
 	}
 }
@@ -290,17 +184,14 @@ type unreadable struct{ store.Storage }
 
 func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs.ErrPermission }
 
-// TestUnreadQueue: that announcements cannot be loaded is told once, however often a poll tries in between.
-func TestUnreadQueue(t *testing.T) {
+// TestUnreadAnnouncer: that announcements cannot be loaded is told once. No key is made meanwhile.
+func TestUnreadAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
-	b.app.folder = t.TempDir()
 	s := b.site("named.example")
-	s.state.queued = persist.NewFile(unreadable{}, "queue.json")
+	s.state.announcer = announce.New(persist.NewFile(unreadable{}, "announced.json"), nil)
 	for range 3 {
-		for _, makes := range []bool{true, false} {
-			if q := s.announcements(t.Context(), makes); q != nil {
-				t.Errorf("got %+v", q)
-			}
+		if s.loadAnnouncer(t.Context()) || s.state.announcer.Key() != "" {
+			t.Error("it is loaded")
 		}
 	}
 	if n := b.logged("announcements wait: they cannot be loaded"); n != 1 {
@@ -308,15 +199,31 @@ func TestUnreadQueue(t *testing.T) {
 	}
 }
 
+// untold are the pages of which search engines are still to be told.
+func untold(s *site) (paths []string) {
+	told := s.state.announcer.Behind()
+	for c := range s.moved(context.Background(), 0) {
+		if c.At > told {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
+}
+
+// public has a site be one of which search engines are told, on the real clock.
+func public(b *bench) {
+	b.handler.mounts = mounts{{hosts: []string{"blog.invented"}}}
+	b.handler.IndexNow = new(IndexNow)
+	b.handler.settings.announce.Targets = []announce.Target{{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}}
+	b.app.now = time.Now
+}
+
 // TestFirstCrawlAnnounces: while the pages of a new site are still being found, what changes of those that are listed already
 // is announced. What is found is not.
 func TestFirstCrawlAnnounces(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		b := newBench(t, func(h *Handler) {
-			h.mounts = mounts{{hosts: []string{"blog.invented"}}}
-			h.IndexNow = new(IndexNow)
-		})
-		b.app.now = time.Now
+		b := newBench(t, nil)
+		public(b)
 		b.handler.limiter = crawl.NewLimiter(2, 1)
 		pages := numbered(1000)
 		b.lists(pages...)
@@ -348,11 +255,31 @@ func TestFirstCrawlAnnounces(t *testing.T) {
 		if out := s.published().report; out.Pending == 0 {
 			t.Fatal("the first crawl is over")
 		}
-		queue := s.state.queue.Load()
-		got := queue.Status(time.Now())[0]
-		stored := string(queue.Encode())
-		if got.Waiting != 1 || got.Unconfirmed != 1 || !strings.Contains(stored, edited) || !strings.Contains(stored, removed) {
-			t.Errorf("%+v, stored is %s", got, stored)
+		if got := untold(s); !slices.Equal(got, []string{edited, removed}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestLostRecordsAnnounce: pages that are fetched again as their records were lost are not announced as new.
+func TestLostRecordsAnnounce(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		b := newBench(t, nil)
+		public(b)
+		pages := numbered(20)
+		b.lists(pages[:18]...)
+		s := b.site("blog.invented")
+		for i, n := range []int{18, 19, 20} {
+			time.Sleep(time.Minute)
+			b.lists(pages[:n]...)
+			isLost := i == 1
+			if isLost {
+				s.amend(func(p *publication) { p.history.Lost = time.Now() })
+			}
+			s.run()
+		}
+		if got := untold(s); !slices.Equal(got, pages[19:]) {
+			t.Errorf("got %q", got)
 		}
 	})
 }
@@ -373,23 +300,22 @@ func TestKeyFile(t *testing.T) {
 		"another ending":  {method: http.MethodGet, path: "/" + key + ".text", status: http.StatusTeapot},
 		"in a folder":     {method: http.MethodGet, path: "/a/" + key + ".txt", status: http.StatusTeapot},
 		"an alias":        {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.main.Store(s) }, status: http.StatusTeapot},
-		"no queue":        {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.state.queue.Store(nil) }, status: http.StatusTeapot},
+		"not loaded":      {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.state.announcer = announce.New(nil, nil) }, status: http.StatusTeapot},
 		"a private site":  {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.private = true }, status: http.StatusTeapot},
 		"no announcement": {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.handler.IndexNow = nil }, status: http.StatusTeapot},
 	} {
 		b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 		s := b.site("named.example")
-		q, err := announce.New([]byte(`{"key":"`+key+`"}`), announce.Config{})
-		if err != nil {
-			t.Fatal(err)
+		s.state.announcer = announce.New(persist.NewFile(nil, ""), []byte(`{"key":"`+key+`"}`))
+		if !s.loadAnnouncer(t.Context()) {
+			t.Fatal("it is not loaded")
 		}
-		s.state.queue.Store(q)
 		if test.change != nil {
 			test.change(s)
 		}
 		w := httptest.NewRecorder()
 		r := b.request(test.method, "http://named.example"+test.path, nil)
-		err = b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		err := b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 			w.WriteHeader(http.StatusTeapot)
 			return nil
 		}))
@@ -400,27 +326,4 @@ func TestKeyFile(t *testing.T) {
 			t.Errorf("%s: the header is %v", name, w.Header())
 		}
 	}
-}
-
-// TestGoneDuringPause: while a site pauses for a 429, what is gone is not requested again before it is announced.
-func TestGoneDuringPause(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		asked := 0
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			asked++
-			upstream(r)
-			w.Header().Set("Retry-After", "300")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return nil
-		}
-		s := b.site("named.example")
-		for range 2 {
-			if _, err := s.isGone(t.Context(), "/a"); err == nil {
-				t.Error("it is known whether the page is gone")
-			}
-		}
-		if asked != 1 {
-			t.Errorf("got %d requests, want one", asked)
-		}
-	})
 }

@@ -32,7 +32,6 @@ const (
 	maxOnDemandBytes = 256 << 20        // of the records and documents of these
 	justNow          = 30 * time.Second // after a request, a site is not dropped that was requested only once
 	lately           = 2 * time.Minute  // after a request, a site is not dropped for another one
-	portPatience     = time.Hour        // after the last request by its port, a host gets another one: see Handler.followsPort
 	firstWait        = 10 * time.Second // of a request for the first sitemap
 	stopGrace        = 2 * time.Second  // for what Stop waits for
 )
@@ -101,18 +100,17 @@ type App struct {
 
 	mu        sync.RWMutex
 	sites     map[siteID]*site
-	keys      map[string]bool      // of their states
-	hosts     map[siteID]*hostSite // the one site of a host, by its ID without a port: see Handler.followsPort
-	scheduled bool                 // refreshes have started
-	full      time.Time            // when there was last no room for a site
-	refused   int                  // sites for which there was no room
+	keys      map[string]bool // of their states
+	scheduled bool            // refreshes have started
+	full      time.Time       // when there was last no room for a site
+	refused   int             // sites for which there was no room
 
 	started   chan struct{} // closed when the handlers' mounts are known
 	running   context.Context
 	cancel    context.CancelFunc
 	group     sync.WaitGroup
 	dropped   sync.Once       // the sites
-	unwatched sync.Once       // it was said: see sayUnwatched
+	unwatched sync.Once       // it was said: see logWatch
 	slots     wait.Slots      // computing slots of all crawls
 	compute   wait.Slots      // of selecting and building
 	turns     *schedule.Turns // of all refreshes, save first looks at hosts that visitors named
@@ -148,7 +146,6 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.started = make(chan struct{})
 	a.sites = make(map[siteID]*site)
 	a.keys = make(map[string]bool)
-	a.hosts = make(map[siteID]*hostSite)
 	a.fetchers = make(map[*caddyhttp.Server]*serverFetcher)
 	// The other half of the cores is for requests.
 	half := max(runtime.GOMAXPROCS(0)/2, 1)
@@ -336,70 +333,27 @@ func (a *App) namedSites() []*site {
 func (a *App) lookup(id siteID) *site {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if !id.handler.followsPort {
-		return a.sites[id]
-	}
-	if known := a.hosts[id.ofHost()]; known != nil {
-		return known.site
-	}
-	return nil
-}
-
-// hostSite is the one site of a host whose ports visitors may make up.
-type hostSite struct {
-	site *site
-	last atomic.Int64 // when it was last requested by its own port, in Unix nanoseconds
-}
-
-// isFor reports whether the site is for requests with an ID, and notes those by its own port. A port that visitors may
-// have made up gives way to that of the listener and to the default one. Otherwise, another port takes its place only
-// after an hour in which nobody has requested it by its own.
-func (h *hostSite) isFor(id siteID, now time.Time) bool {
-	if h.site.id == id {
-		h.last.Store(now.UnixNano())
-		return true
-	}
-	if id.isUsualPort() && !h.site.id.isUsualPort() {
-		return false
-	}
-	last := time.Unix(0, h.last.Load())
-	return now.Sub(last).Abs() < portPatience
-}
-
-// known returns the site for requests with an ID; nil: it is to be made. Under mu, which may be shared.
-func (a *App) known(id siteID) *site {
-	if !id.handler.followsPort {
-		return a.sites[id]
-	}
-	if known := a.hosts[id.ofHost()]; known != nil && known.isFor(id, a.now()) {
-		return known.site
-	}
-	return nil
+	return a.sites[id]
 }
 
 // remove drops a site. Under mu.
 func (a *App) remove(s *site) {
 	delete(a.sites, s.id)
 	delete(a.keys, s.state.place.key)
-	if known := a.hosts[s.id.ofHost()]; known != nil && known.site == s {
-		delete(a.hosts, s.id.ofHost())
-	}
 	s.drop()
 }
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.
 func (a *App) site(id siteID) (*site, error) {
 	// Nearly all requests are for a site that is known, and lock out no others.
-	a.mu.RLock()
-	s := a.known(id)
-	a.mu.RUnlock()
+	s := a.lookup(id)
 	if s != nil {
 		return s, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// Another request may have made it meanwhile.
-	s = a.known(id)
+	s = a.sites[id]
 	if s != nil {
 		return s, nil
 	}
@@ -407,10 +361,6 @@ func (a *App) site(id siteID) (*site, error) {
 		return nil, errStopping
 	}
 	h := id.handler
-	// The site of the host has another port, which nobody requests any more.
-	if other := a.hosts[id.ofHost()]; other != nil {
-		a.remove(other.site)
-	}
 	onDemand := h.settings.base == "" && !h.spellsOut(id.address)
 	if onDemand && !a.hasRoom() {
 		return nil, errTooManySites
@@ -419,11 +369,6 @@ func (a *App) site(id siteID) (*site, error) {
 	s.requested.Store(a.now().UnixNano())
 	a.sites[id] = s
 	a.keys[s.state.place.key] = true
-	if h.followsPort {
-		known := &hostSite{site: s}
-		known.last.Store(a.now().UnixNano())
-		a.hosts[id.ofHost()] = known
-	}
 	if a.scheduled {
 		a.run(s)
 	}
@@ -452,8 +397,8 @@ func (a *App) run(s *site) {
 	a.group.Go(s.refreshWhenDue)
 	a.group.Go(s.runAnnouncements)
 	a.group.Go(s.pollFleet)
-	for _, w := range s.watchers {
-		a.group.Go(func() { s.watchFiles(w) })
+	if s.watch != nil {
+		a.group.Go(s.watchFiles)
 	}
 }
 

@@ -194,10 +194,7 @@ func TestOwnPagesCount(t *testing.T) {
 	s := b.site("a.example")
 	b.wantPages(s, 2)
 	before := s.bytes()
-	own := &ownDocument{pages: slices.Repeat([]page.Page{{Path: "/a"}}, 10_000), isRead: true, at: b.clock, wait: ownInterval}
-	s.own.Store(&ownSet{documents: map[string]*ownDocument{s.sitemap: own}})
-	b.lists("/", "/a", "/b")
-	b.wantPages(s, 3)
+	s.state.own.Store(&ownList{pages: slices.Repeat([]page.Page{{Path: "/a"}}, 10_000)})
 	if got := s.bytes() - before; got < 400_000 {
 		t.Errorf("10,000 pages count as %d bytes", got)
 	}
@@ -242,35 +239,26 @@ func TestForwardedListener(t *testing.T) {
 	}
 }
 
-// TestPortsOfHosts: where nothing names hosts, a site has the port by which its visitors reach it, one for each host.
+// TestPortsOfHosts: where nothing names hosts, each port by which visitors reach one is a site.
 func TestPortsOfHosts(t *testing.T) {
-	type visit struct {
-		after      time.Duration // since the visit before
-		host, want string        // Host header, and the site that it is for
-	}
 	const listener = "http://a.example:8080"
 	for name, test := range map[string]struct {
 		configure func(*Handler)
-		visits    []visit
+		visits    [][2]string // Host header, and the site that it is for
 	}{
-		"behind a port mapping":     {nil, []visit{{0, "a.example", "http://a.example"}, {time.Minute, "a.example:80", "http://a.example"}}},
-		"without one":               {nil, []visit{{0, "a.example:8080", listener}}},
-		"to another port":           {nil, []visit{{0, "a.example:3000", "http://a.example:3000"}}},
-		"no port at all":            {nil, []visit{{0, "a.example:0", listener}, {0, "b.example:99999", "http://b.example:8080"}}},
-		"in other letters":          {nil, []visit{{0, "A.Example.", "http://a.example"}}},
-		"an IPv6 address":           {nil, []visit{{0, "[2001:DB8:0::1]", "http://[2001:db8::1]"}}},
-		"each host its own":         {nil, []visit{{0, "a.example", "http://a.example"}, {0, "b.example:81", "http://b.example:81"}, {0, "a.example", "http://a.example"}}},
-		"made up":                   {nil, []visit{{0, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}, {portPatience - 1, "a.example:8080", "http://a.example"}}},
-		"made up, again":            {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example:98", "http://a.example:99"}, {0, "a.example", "http://a.example"}, {0, "a.example:99", "http://a.example"}}},
-		"made up, and the listener": {nil, []visit{{0, "a.example:99", "http://a.example:99"}, {0, "a.example:8080", listener}, {0, "a.example:99", listener}, {0, "a.example", listener}}},
-		"while visitors come":       {nil, []visit{{0, "a.example", "http://a.example"}, {portPatience, "a.example", "http://a.example"}, {1, "a.example:99", "http://a.example"}}},
-		"a prefix":                  {func(h *Handler) { h.mounts = mounts{{prefix: "/docs"}, {}} }, []visit{{0, "a.example", "http://a.example"}}},
-		"matchers name hosts":       {func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example"}}} }, []visit{{0, "a.example", listener}, {0, "a.example:99", listener}}},
-		"matchers name another":     {func(h *Handler) { h.mounts = mounts{{hosts: []string{"named.example"}}, {}} }, []visit{{0, "a.example", listener}}},
-		"a pattern":                 {func(h *Handler) { h.mounts = mounts{{hosts: []string{"*.example"}}} }, []visit{{0, "a.example", listener}}},
-		"a trusted proxy":           {func(h *Handler) { h.server.TrustedProxiesUnix = true }, []visit{{0, "a.example", listener}}},
-		"a base URL":                {func(h *Handler) { h.BaseURL = "https://shop.example" }, []visit{{0, "a.example:99", "https://shop.example"}}},
-		"routes that are not known": {func(h *Handler) { h.mounts = nil }, []visit{{0, "a.example", listener}}},
+		"behind a port mapping":     {nil, [][2]string{{"a.example", "http://a.example"}, {"a.example:80", "http://a.example"}}},
+		"without one":               {nil, [][2]string{{"a.example:8080", listener}}},
+		"several ports":             {nil, [][2]string{{"a.example:3000", "http://a.example:3000"}, {"a.example:8080", listener}, {"a.example", "http://a.example"}}},
+		"no port at all":            {nil, [][2]string{{"a.example:0", listener}, {"b.example:99999", "http://b.example:8080"}}},
+		"in other letters":          {nil, [][2]string{{"A.Example.", "http://a.example"}}},
+		"an IPv6 address":           {nil, [][2]string{{"[2001:DB8:0::1]", "http://[2001:db8::1]"}}},
+		"a prefix":                  {func(h *Handler) { h.mounts = mounts{{prefix: "/docs"}, {}} }, [][2]string{{"a.example", "http://a.example"}}},
+		"matchers name hosts":       {func(h *Handler) { h.mounts = mounts{{hosts: []string{"a.example"}}} }, [][2]string{{"a.example", listener}, {"a.example:99", listener}}},
+		"matchers name another":     {func(h *Handler) { h.mounts = mounts{{hosts: []string{"named.example"}}, {}} }, [][2]string{{"a.example", listener}}},
+		"a pattern":                 {func(h *Handler) { h.mounts = mounts{{hosts: []string{"*.example"}}} }, [][2]string{{"a.example", listener}}},
+		"a trusted proxy":           {func(h *Handler) { h.server.TrustedProxiesUnix = true }, [][2]string{{"a.example", listener}}},
+		"a base URL":                {func(h *Handler) { h.BaseURL = "https://shop.example" }, [][2]string{{"a.example:99", "https://shop.example"}}},
+		"routes that are not known": {func(h *Handler) { h.mounts = nil }, [][2]string{{"a.example", listener}}},
 	} {
 		b := newBench(t, func(h *Handler) {
 			h.listener = address{scheme: "http", port: "8080"}
@@ -279,50 +267,21 @@ func TestPortsOfHosts(t *testing.T) {
 				test.configure(h)
 			}
 		})
-		hosts := make(map[string]bool)
-		for i, v := range test.visits {
-			b.clock = b.clock.Add(v.after)
-			s, err := b.visit(v.host)
-			if err != nil || s.origin != v.want {
-				t.Errorf("%s: visit %d: got %+v, %v, want %s", name, i, s, err, v.want)
+		urls := make(map[string]bool)
+		for _, visit := range test.visits {
+			s, err := b.visit(visit[0])
+			if err != nil || s.origin != visit[1] {
+				t.Errorf("%s: %s: got %+v, %v, want %s", name, visit[0], s, err, visit[1])
 				continue
 			}
-			hosts[s.id.host] = true
-			if id, err := b.handler.idOf(&http.Request{Host: v.host}, ""); err != nil || b.app.lookup(id) != s {
-				t.Errorf("%s: visit %d: the site is not found by %q: %v", name, i, v.host, err)
+			urls[s.origin] = true
+			if id, err := b.handler.idOf(&http.Request{Host: visit[0]}, ""); err != nil || b.app.lookup(id) != s {
+				t.Errorf("%s: the site is not found by %q: %v", name, visit[0], err)
 			}
 		}
-		if len(b.app.sites) != len(hosts) {
-			t.Errorf("%s: got %d sites, want %d", name, len(b.app.sites), len(hosts))
+		if len(b.app.sites) != len(urls) {
+			t.Errorf("%s: got %d sites, want %d", name, len(b.app.sites), len(urls))
 		}
-	}
-}
-
-// TestMadeUpPorts: whatever ports visitors make up, a host has one site, also after a reload, and again once it was
-// dropped for others.
-func TestMadeUpPorts(t *testing.T) {
-	catchAll := func(h *Handler) { h.mounts = mounts{{}} }
-	b := newBench(t, catchAll)
-	first, _ := b.visit("a.example:81")
-	first.serve(snapshotOf(t, 1, "/a"))
-	for port := range 300 {
-		if s, err := b.visit(fmt.Sprintf("a.example:%d", 9000+port)); s != first {
-			t.Fatalf("got %+v, %v, want the first site", s, err)
-		}
-	}
-	next := newBench(t, catchAll)
-	next.app.takeOver()
-	if s, err := next.visit("a.example:9000"); err != nil || s.origin != "http://a.example:81" || len(next.app.sites) != 1 {
-		t.Errorf("after a reload: got %+v, %v, %d sites", s, err, len(next.app.sites))
-	}
-	b.clock = b.clock.Add(2 * lately)
-	b.visitMany(maxOnDemandSites)
-	if b.app.sites[first.id] != nil {
-		t.Fatal("the site was not dropped for others")
-	}
-	b.clock = b.clock.Add(2 * lately)
-	if s, err := b.visit("a.example"); err != nil || s.origin != "http://a.example" {
-		t.Errorf("once it was dropped: got %+v, %v", s, err)
 	}
 }
 

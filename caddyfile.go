@@ -80,6 +80,7 @@ func (h *Handler) options([]string) option.Options {
 	const inLinks = " into the block of 'links'"
 	const inGlobal = "it is for all sites: write the line '%s' into the block of 'sitemap' in the global options"
 	crawlOff := false
+	hasHTML := false
 	key := ""
 	all := option.Options{
 		{Name: "path", Usage: "<path>", To: &h.Path},
@@ -89,7 +90,13 @@ func (h *Handler) options([]string) option.Options {
 		{Name: "max_urls", Usage: "<n>", To: &h.MaxURLs},
 		{Name: "robots_txt", Usage: "on|off", To: &h.RobotsTxt},
 		{Name: "feed", To: &h.Feed},
-		{Name: "html", To: &h.HTML},
+		{Name: "html", To: &hasHTML, Block: func([]string) option.Options {
+			h.HTML = cmp.Or(h.HTML, new(People))
+			return option.Options{
+				{Name: "title", Usage: "<name of the site>", To: &h.HTML.Title},
+				{Name: "css", Usage: "<url>", To: &h.HTML.CSS},
+			}
+		}},
 		{Name: "news", Usage: newsUsage, To: h.unmarshalNews},
 		{Name: "llms", To: &h.LLMs},
 		{Name: "stylesheet", Usage: "on|off", To: &h.Stylesheet},

@@ -1,15 +1,12 @@
 package sitemap
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 )
 
 // TestAdminQuestion: what commands ask the server for, by their flags and arguments.
@@ -74,54 +71,14 @@ func TestAdminError(t *testing.T) {
 	}
 }
 
-// TestAdminCommands asks a server that responds as the admin API does.
-func TestAdminCommands(t *testing.T) {
-	var asked, response string
-	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = r.Method + " " + r.URL.String()
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, response)
+// TestAdminResponse: what is no response of the admin API is an error of the command.
+func TestAdminResponse(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<html>")
 	}))
 	defer server.Close()
-	encoded := func(v any) string {
-		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	fine := encoded(summarize(manySites(1, outcome.Unchanged)))
-	many := encoded(summarize(manySites(maxShown+1, outcome.Unchanged)))
-	failed := encoded(summarize(manySites(1, outcome.Failed)))
-	for _, test := range []struct {
-		args           string
-		status         int
-		response       string
-		asked          string
-		stdout, stderr string // parts; "": none
-		want           int
-	}{
-		{args: "status", response: fine, asked: "GET /sitemap/sites?", stdout: "https://unchanged-000.example\n"},
-		{args: "status --json", response: fine, asked: "GET /sitemap/sites?", stdout: fine},
-		{args: "status", response: many, asked: "GET /sitemap/sites?", stdout: "not shown: 21 sites"},
-		{args: "status --site a.example", response: many, asked: "GET /sitemap/sites?site=a.example", stdout: "sites\n"},
-		{args: "status", response: failed, asked: "GET /sitemap/sites?", stdout: "sites\n", stderr: "https://failed-000.example: the last refresh failed: ", want: exitErrors},
-		{args: "refresh", response: failed, asked: "POST /sitemap/refresh?", stdout: "sites\n", stderr: "https://failed-000.example: the last refresh failed: ", want: exitErrors},
-		{args: "refresh --fetch", response: fine, asked: "POST /sitemap/refresh?fetch=all", stdout: "sites\n"},
-		{args: "explain http://a.example/b", response: `{"url":"/b"}`, asked: "GET /sitemap/explain?url=http%3A%2F%2Fa.example%2Fb", stdout: "url  /b\n"},
-		{args: "explain", stderr: "exactly one argument is required", want: exitFailed},
-		{args: "status", response: "<html>", asked: "GET /sitemap/sites?", stderr: "reading the response: ", want: exitErrors},
-		{args: "status", status: http.StatusServiceUnavailable, response: `{"error":"no site"}`, asked: "GET /sitemap/sites?", stderr: ": no site\n", want: exitErrors},
-	} {
-		asked, response = "", test.response
-		status = max(test.status, http.StatusOK)
-		args := append(strings.Fields(test.args), "--address", server.Listener.Addr().String())
-		r := runCommand(t.Context(), nil, args...)
-		isPrinted := strings.Contains(r.stdout, test.stdout) && strings.Contains(r.stderr, test.stderr)
-		isMore := test.stdout == "" && r.stdout != "" || test.stderr == "" && r.stderr != ""
-		if asked != test.asked || r.status != test.want || !isPrinted || isMore {
-			t.Errorf("%s: asked %q, got %+v, want %q, %+v", test.args, asked, r, test.asked, test)
-		}
+	r := runCommand(t.Context(), nil, "status", "--address", server.Listener.Addr().String())
+	if r.status != exitErrors || r.stdout != "" || !strings.Contains(r.stderr, "reading the response: ") {
+		t.Errorf("got %+v", r)
 	}
 }

@@ -167,13 +167,13 @@ func (b *build) open(s *site, isAlone bool) (*export.Folder, error) {
 	if slices.ContainsFunc(b.Sites, func(other *export.Folder) bool { return other.Out == out }) {
 		return nil, fmt.Errorf("%s has two sitemaps: a build writes one of a site, so leave one out", s.url())
 	}
-	sitemap := strings.TrimPrefix(s.docPath("", ".xml"), s.prefix+"/")
+	sitemap := strings.TrimPrefix(s.docPath(".xml"), s.prefix+"/")
 	folder, err := export.Open(out, page.Unescape(sitemap), b.force)
 	if err != nil {
 		return nil, err
 	}
 	folder.Sitemap = s.sitemap
-	folder.LLMs = page.Unescape(strings.TrimPrefix(s.docPath(webpage.LLMs, ""), s.prefix+"/"))
+	folder.LLMs = page.Unescape(strings.TrimPrefix(s.docPath(webpage.LLMs), s.prefix+"/"))
 	return folder, nil
 }
 
@@ -184,7 +184,7 @@ func (b *build) count(ctx context.Context, s *site) error {
 	if err != nil {
 		return err
 	}
-	options := merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs}
+	options := merge.Options{Filter: s.filter, MaxPages: s.handler.settings.maxURLs, Patience: sourcePatience}
 	all := merge.Start(ctx, source.inputs(), options)
 	defer all.Close()
 	for {

@@ -64,11 +64,6 @@ func TestBuild(t *testing.T) {
 		output string // a part
 	}{
 		{
-			name:  "a site",
-			files: []string{"robots.txt", "sitemap.css", "sitemap.xml"},
-			parts: map[string]string{"sitemap.xml": "<loc>https://built.example/a.html</loc>", "robots.txt": "Disallow: /x\n\nSitemap: https://built.example/sitemap.xml\n"},
-		},
-		{
 			name:  "little",
 			flags: []string{"--robots=false", "--stylesheet=false", "--crawl=false", "--gzip"},
 			files: []string{"sitemap.xml", "sitemap.xml.gz"},
@@ -80,12 +75,6 @@ func TestBuild(t *testing.T) {
 			files:  []string{"sitemap.css", "sitemap.xml"},
 			parts:  map[string]string{"sitemap.xml": "<loc>https://built.example/docs/a.html</loc>"},
 			output: "add this line to that of https://built.example: Sitemap: https://built.example/docs/sitemap.xml",
-		},
-		{
-			name:   "a summary for programs",
-			flags:  []string{"--json"},
-			files:  []string{"robots.txt", "sitemap.css", "sitemap.xml"},
-			output: `"pages":2`,
 		},
 		{
 			name:   "no such folder",

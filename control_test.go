@@ -13,7 +13,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
@@ -549,7 +548,6 @@ func TestRestorePublication(t *testing.T) {
 			test.before.site = s.sitemap
 			s.state.published.Store(test.before)
 			m := meta{Sitemap: s.sitemap, Settings: s.digest(), Selected: 2, History: outcome.History{Confirmed: batch}, Report: new(report.Report)}
-			m.Positions = accesslog.Stored{3: {Settings: 4, Files: accesslog.Positions{"access.log": 5}}}
 			if test.isOther {
 				m.Settings++
 			}
@@ -570,9 +568,6 @@ func TestRestorePublication(t *testing.T) {
 			}
 			if isTold := got.report == m.Report && got.history.Confirmed.Equal(batch) && got.probed != nil; isTold != test.isTold {
 				t.Errorf("got %+v, %+v", got.history, got.report)
-			}
-			if len(s.state.progress.Get(3, 4)) != 1 {
-				t.Error("the logs are read again")
 			}
 		})
 	}
@@ -654,30 +649,6 @@ func TestStoppedTells(t *testing.T) {
 		if out.Result != outcome.Published || isLogged == isStopped {
 			t.Errorf("stopped: %t: got %+v, logs %v", isStopped, out.Outcome, b.logs.All())
 		}
-	}
-}
-
-// TestReadOn: how far logs were read is stored, though no page was selected, and a restart goes on from there.
-func TestReadOn(t *testing.T) {
-	disk := &writes{Storage: store.NewMemory()}
-	b := newBench(t, nil)
-	s := b.site("named.example")
-	s.state.records = persist.NewSite(disk, "site")
-	b.wantPages(s, 1)
-	s.state.progress.Set(0, 1, accesslog.Positions{"access.log": 5})
-	s.state.progress.Gather()
-	before := s.published().generation
-	b.wantPages(s, 1)
-	if s.published().generation != before {
-		t.Fatal("pages were selected")
-	}
-
-	s.state.progress = accesslog.Progress{}
-	s.state.published.Store(&publication{site: s.sitemap})
-	s.state.records = persist.NewSite(disk, "site")
-	restore(t, s)
-	if got := s.state.progress.Get(0, 1); got["access.log"] != 5 {
-		t.Errorf("got %v", got)
 	}
 }
 

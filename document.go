@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
@@ -26,37 +25,22 @@ const (
 	countedByServer = 2048
 )
 
-// rendition is how a document is sent.
-type rendition struct {
-	form         publish.Form
-	isNegotiated bool // the client's Accept-Encoding decides whether it is compressed
-	isGzip       bool // it is compressed
-	isWhole      bool // it is sent as it is kept: compressed, and whatever the client has of it
-}
-
-// renditionFor returns how a document in a form is sent in response to a request.
-func renditionFor(r *http.Request, f publish.Form) rendition {
-	by := rendition{form: f, isNegotiated: f == publish.FormXML || f == publish.FormFile}
-	by.isGzip = f == publish.FormGzip || by.isNegotiated && prefersGzip(r.Header["Accept-Encoding"])
-	by.isWhole = by.isGzip && !isConditional(r)
-	return by
-}
-
 // writeDocument writes a document in a form, and in an encoding that the client accepts. fresh is the time until the document
 // may change.
 func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) {
-	by := renditionFor(r, f)
+	isGzip := f == publish.FormGzip || f == publish.FormPlain && prefersGzip(r)
+	isWhole := isGzip && !isConditional(r)
 	// Of a small body, net/http sets the length itself, but not in response to HEAD.
 	length := ""
-	if by.isWhole && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
+	if isWhole && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
 		length = d.Headers.Length
 	}
-	by.setHeader(w.Header(), d, fresh, length)
-	if !by.isGzip {
+	setHeader(w.Header(), d, represent(d, f, isGzip), fresh, length)
+	if !isGzip {
 		writePlain(w, r, d, f)
 		return
 	}
-	if !by.isWhole {
+	if !isWhole {
 		serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
 		return
 	}
@@ -67,49 +51,54 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, 
 	}
 }
 
-// fresh returns for how long caches may keep what is served. While the site rests, a change may show at any time, yet
-// caches keep documents for as long as if it did not.
+// fresh returns for how long caches may keep what is served.
 func (s *site) fresh() time.Duration {
 	left := s.schedule.Due().Sub(s.app.now())
-	if s.resting.Load() {
-		left = min(left, s.handler.settings.interval)
-	}
 	return min(max(left, 0), longestAge)
 }
 
+// representation is what the header says of a document in a form.
+type representation struct{ contentType, encoding, etag, vary string }
+
+// represent returns the representation of a document in a form, which is compressed or not.
+func represent(d *publish.Document, f publish.Form, isGzip bool) representation {
+	switch f {
+	case publish.FormGzip:
+		return representation{contentType: contentGzip, etag: d.Headers.ETagFile}
+	case publish.FormText:
+		return representation{contentType: contentText, etag: d.Headers.ETagText}
+	}
+	by := representation{contentType: cmp.Or(d.Type, contentXML), etag: d.Headers.ETagXML, vary: "Accept-Encoding"}
+	if isGzip {
+		by.encoding = "gzip"
+		by.etag = d.Headers.ETagGzip
+	}
+	return by
+}
+
 // setHeader sets the header of a document, with Content-Length if length is not "".
-func (by rendition) setHeader(header http.Header, d *publish.Document, fresh time.Duration, length string) {
-	contentType, encoding, etag := represent(d, by.form, by.isGzip)
+func setHeader(header http.Header, d *publish.Document, by representation, fresh time.Duration, length string) {
 	sniff := ""
-	if by.form == publish.FormFile {
+	if d.Type != "" {
 		sniff = "nosniff"
 	}
 	control := ""
 	if header["Cache-Control"] == nil {
 		control = "max-age=" + strconv.Itoa(int(fresh/time.Second))
 	}
-	const acceptEncoding = "Accept-Encoding"
-	vary := ""
-	needsVary := by.isNegotiated && !httpguts.HeaderValuesContainsToken(header["Vary"], acceptEncoding)
-	if needsVary && header["Vary"] == nil {
-		vary = acceptEncoding
-	} else if needsVary {
-		// An outer handler has set it: its values stay.
-		header["Vary"] = append(header["Vary"], acceptEncoding)
-	}
 	// The values share one allocation, but are the response's own: outer handlers may change them in place.
 	fields := [...]struct{ name, value string }{
 		{"Cache-Control", control},
-		{"Content-Encoding", encoding},
+		{"Content-Encoding", by.encoding},
 		{"Content-Length", length},
-		{"Content-Security-Policy", d.Policy},
-		{"Content-Type", contentType},
-		{"Etag", etag},
+		{"Content-Type", by.contentType},
+		{"Etag", by.etag},
 		{"Last-Modified", d.Headers.LastModified},
-		{"Vary", vary},
+		{"Vary", by.vary},
 		{"X-Content-Type-Options", sniff},
 		{"X-Robots-Tag", "noindex"},
 	}
+	vary := header["Vary"] // of outer handlers
 	values := make([]string, len(fields))
 	for i, field := range fields {
 		if field.value != "" {
@@ -117,21 +106,9 @@ func (by rendition) setHeader(header http.Header, d *publish.Document, fresh tim
 			header[field.name] = values[i : i+1 : i+1]
 		}
 	}
-}
-
-// represent returns what the headers say of a document in a form, which is compressed or not.
-func represent(d *publish.Document, f publish.Form, compressed bool) (contentType, encoding, etag string) {
-	switch f {
-	case publish.FormGzip:
-		return contentGzip, "", d.Headers.ETagFile
-	case publish.FormText:
-		return contentText, "", d.Headers.ETagText
+	if vary != nil && by.vary != "" {
+		header["Vary"] = append(vary, by.vary)
 	}
-	contentType = cmp.Or(d.Type, contentXML)
-	if compressed {
-		return contentType, "gzip", d.Headers.ETagGzip
-	}
-	return contentType, "", d.Headers.ETagXML
 }
 
 // writePlain writes a document, which has its headers, as a client has it that takes no gzip.
@@ -148,84 +125,23 @@ func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f p
 		return
 	}
 	defer content.Close()
-	// A server may ignore a Range (RFC 9110, section 14.2).
-	if r.Header["Range"] != nil && !isCheap(r, size) {
+	// A server may ignore a Range (RFC 9110, section 14.2). To find one in a large document takes as long as to send all of
+	// it, and a client could ask for one byte after the other.
+	if r.Header["Range"] != nil {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	}
 	serveContent(unadvertised{w}, r, d.Modified, &stream{content, size})
 }
 
-// prefersGzip reports whether a client that sends these values of Accept-Encoding prefers gzip to the document as it is,
-// or has no preference (RFC 9110, section 12.5.3).
-func prefersGzip(values []string) bool {
-	const unnamed = -1
-	gzip := float64(unnamed)
-	identity := float64(unnamed)
-	others := float64(unnamed)
-	for _, value := range values {
-		for item := range strings.SplitSeq(value, ",") {
-			coding, parameter, _ := strings.Cut(item, ";")
-			coding = strings.TrimSpace(coding)
-			weight := weightOf(parameter)
-			switch {
-			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
-				gzip = weight
-			case strings.EqualFold(coding, "identity"):
-				identity = weight
-			case coding == "*":
-				others = weight
-			}
+// prefersGzip reports whether a client prefers gzip to the document as it is, or has no preference.
+func prefersGzip(r *http.Request) bool {
+	for _, encoding := range encode.AcceptedEncodings(r, []string{"gzip"}) {
+		if encoding == "gzip" || encoding == "identity" {
+			return encoding == "gzip"
 		}
 	}
-	// '*' stands for the codings that the field does not name.
-	if gzip == unnamed {
-		gzip = others
-	}
-	if identity == unnamed {
-		identity = others
-	}
-	return gzip > 0 && gzip >= identity
-}
-
-// weightOf returns the weight in the parameter of a coding, from 0 to 1. Without a valid one, it is 1.
-func weightOf(parameter string) float64 {
-	name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
-	if !strings.EqualFold(name, "q") {
-		return 1
-	}
-	weight, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(weight >= 0 && weight <= 1) {
-		return 1
-	}
-	return weight
-}
-
-// cheapRange is how many bytes are decompressed for a range. To grant one at the end of a large document takes as long
-// as to send all of it, and a client could ask for one byte after the other.
-const cheapRange = 1 << 20
-
-// isCheap reports whether a Range of a document that has to be decompressed is granted, or found invalid: it is one
-// range, and ends within the first bytes, or begins after the last.
-func isCheap(r *http.Request, size int64) bool {
-	span, isBytes := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
-	if !isBytes || r.Method != http.MethodGet || strings.Contains(span, ",") {
-		return false
-	}
-	if size <= cheapRange {
-		return true
-	}
-	from, to, _ := strings.Cut(span, "-")
-	first, err := strconv.ParseInt(from, 10, 64)
-	if err != nil {
-		return false // the last bytes
-	}
-	// Found invalid, which takes no decompressing.
-	if first >= size {
-		return true
-	}
-	last, err := strconv.ParseInt(to, 10, 64)
-	return err == nil && last < cheapRange
+	return false
 }
 
 // unadvertised is a ResponseWriter that leaves out Accept-Ranges, with which [http.ServeContent] promises any range.
@@ -239,9 +155,9 @@ func (u unadvertised) WriteHeader(status int) {
 
 // serveContent is [http.ServeContent] for clients whose clock, or ours, may have been ahead.
 func serveContent(w http.ResponseWriter, r *http.Request, modified time.Time, content io.ReadSeeker) {
-	// A date that is yet to come, as of a clock that was ahead, says nothing of what the client has.
+	// A date that is yet to come, as of a clock that was ahead, says nothing of what the client has, unless it is ours.
 	since, err := http.ParseTime(r.Header.Get("If-Modified-Since"))
-	if err == nil && since.After(time.Now()) {
+	if err == nil && since.After(time.Now()) && !since.Equal(modified) {
 		r = r.Clone(r.Context())
 		r.Header.Del("If-Modified-Since")
 	}
@@ -256,17 +172,16 @@ func isConditional(r *http.Request) bool {
 	return slices.ContainsFunc(conditions, func(name string) bool { return r.Header[name] != nil })
 }
 
-// stream is a document that is read once, from beginning to end, and has a size. It does what [http.ServeContent] needs
-// of a Seeker: that asks for the size, and then goes to the beginning and to the first byte of at most one range.
+// stream is a document that is read once, from beginning to end, and has a size, for which [http.ServeContent] asks.
 type stream struct {
 	io.Reader
 	size int64
 }
 
 // Seek implements [io.Seeker].
-func (s *stream) Seek(offset int64, whence int) (int64, error) {
+func (s *stream) Seek(_ int64, whence int) (int64, error) {
 	if whence == io.SeekEnd {
 		return s.size, nil
 	}
-	return io.CopyN(io.Discard, s.Reader, offset)
+	return 0, nil
 }

@@ -41,8 +41,6 @@ type prospects struct {
 	next       time.Time // when a page is due that cannot wait for the interval, or what is left can be fetched; past: not known
 	datesDue   time.Time // when dates can be decided that wait for the end of a deployment
 	newsDue    time.Time // when an article becomes news, or is none any more
-	listLeft   bool      // a document of the site's own sitemaps has not been read
-	nextList   time.Time // when that document may be fetched
 	hasRefetch bool      // an operator wants pages fetched again, and no crawl has begun with them
 
 	// The other processes that refresh the site.
@@ -50,19 +48,8 @@ type prospects struct {
 	sharedDue  time.Time // when this process is to refresh the site, by what all of them do
 	isFollowed bool      // the last refresh was left to another process
 
-	// Changes of files.
-	changes   awareness // how the site learns of them
-	isChanged bool      // a change was told since the last refresh began
+	isChanged bool // since the last refresh began, a change of a file was told, or own sitemaps were read
 }
-
-// awareness is how a site learns of changes of its files.
-type awareness uint8
-
-const (
-	areFound    awareness = iota // refreshes look for them
-	areToldNext                  // so does the next one, which has those after it told: once, it comes soon
-	areTold                      // all of them are told: refreshes need not look for any
-)
 
 // never is a pause after nothing that would end.
 const never = time.Duration(math.MaxInt64)
@@ -82,7 +69,7 @@ func due(p prospects) time.Time {
 	pause := p.begun.Add(interval).Sub(p.now)
 	// The pause is longer than the interval where the clock was set back during the refresh.
 	pause = min(pause, interval)
-	pause = min(pause, p.untilPages(), p.untilDates(), p.untilFiles(), p.untilList())
+	pause = min(pause, p.untilPages(), p.untilDates(), p.untilChange())
 	if p.hasRefetch {
 		pause = min(pause, retryRefetch)
 	}
@@ -121,11 +108,7 @@ func (p *prospects) nextInterval() time.Duration {
 	if p.isGiven {
 		return p.interval
 	}
-	interval := max(p.interval, shareOfTime*p.cost, p.probes)
-	if p.changes == areTold {
-		interval = max(interval, restFor)
-	}
-	return interval
+	return max(p.interval, shareOfTime*p.cost, p.probes)
 }
 
 // absentInterval is how long a host without a front page is left alone. It may be made up, so the pause doubles each time;
@@ -176,27 +159,14 @@ func (p *prospects) untilDates() time.Duration {
 	return pause
 }
 
-// untilFiles is the pause until changes of files are looked for that were told, or may have been missed.
-func (p *prospects) untilFiles() time.Duration {
-	pause := never
-	if p.isChanged {
-		// Where files are written all the time, each refresh probes, too: its requests keep to their share of the rate.
-		probed := min(p.begun.Add(p.probes).Sub(p.now), p.probes)
-		pause = max(p.spared(), probed)
-	}
-	// Until the second scan, which begins to watch, nothing tells of what is saved in the first minute of a site.
-	if !p.failed && p.changes == areToldNext {
-		pause = min(pause, max(soon, p.cost))
-	}
-	return pause
-}
-
-// untilList is the pause until the next document of the site's own sitemaps can be read.
-func (p *prospects) untilList() time.Duration {
-	if p.failed || !p.listLeft {
+// untilChange is the pause until changes are looked for that were told.
+func (p *prospects) untilChange() time.Duration {
+	if !p.isChanged {
 		return never
 	}
-	return max(soon, p.nextList.Sub(p.now))
+	// Where files are written all the time, each refresh probes, too: its requests keep to their share of the rate.
+	probed := min(p.begun.Add(p.probes).Sub(p.now), p.probes)
+	return max(p.spared(), probed)
 }
 
 // plan plans the next refresh of the site, and returns when it is due. Nothing else does, save who requests one at once.
@@ -220,22 +190,17 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		failed:   out.Result == outcome.Failed,
 		serves:   s.published().snapshot != nil,
 		closed:   probed != nil && probed.robots.closed,
-		isLeft:   out.Crawled.Generation != nil && !out.Crawled.Done,
+		isLeft:   out.Crawled.HasLeft(),
 		next:     time.Unix(out.Crawled.Next, 0),
 		datesDue: out.DatesDue,
 		newsDue:  out.NewsSpan.Until,
-		changes:  s.awareness(out),
 		absences: s.absences,
 	}
-	p.isChanged = s.isChanged(begun)
+	p.isChanged = s.state.isChanged.Load()
 	// What an operator wants fetched stays with the site until a crawl has begun with it. These results had no crawl, or none
 	// with that.
 	hadNoCrawl := out.Result == outcome.Failed || out.Result == outcome.Followed || out.Result == outcome.Later
 	p.hasRefetch = hadNoCrawl && s.state.refetch.Load() != nil
-	if own := s.own.Load(); own != nil && own.unread > 0 {
-		p.listLeft = true
-		p.nextList = s.handler.limiter.Next()
-	}
 	return p
 }
 
@@ -257,7 +222,6 @@ func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	defer s.planning.Unlock()
 	p := s.prospects(out, begun)
 	s.prospected = &p
-	s.resting.Store(p.changes == areTold && !p.isGiven)
 	s.addShared(&p, out.Result)
 	at := s.plan(p)
 	if out.IsSettled() && !s.app.isSuperseded() {

@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
@@ -104,9 +103,6 @@ func (p *prospects) paid(at time.Time) time.Time {
 // asUsual is an interval, or twenty times the cost, after the last refresh began, or after now if that is earlier.
 func asUsual(p *prospects) time.Time {
 	pause := p.interval
-	if !p.isGiven && p.changes == areTold {
-		pause = time.Hour
-	}
 	if !p.isGiven && 20*p.cost > pause {
 		pause = 20 * p.cost
 	}
@@ -131,10 +127,6 @@ var occasions = []occasion{
 	{"news are due", func(p *prospects) bool { return hasEnded(p) && !p.newsDue.IsZero() },
 		func(p *prospects) time.Time { return p.after(p.paid(p.newsDue), 200*time.Millisecond) }},
 	{"a file has changed", func(p *prospects) bool { return p.isChanged }, func(p *prospects) time.Time { return p.paid(time.Time{}) }},
-	{"it begins to watch", func(p *prospects) bool { return hasEnded(p) && p.changes == areToldNext },
-		func(p *prospects) time.Time { return p.after(p.now.Add(p.cost), 200*time.Millisecond) }},
-	{"a list is left", func(p *prospects) bool { return hasEnded(p) && p.listLeft },
-		func(p *prospects) time.Time { return p.after(p.nextList, 200*time.Millisecond) }},
 }
 
 // byOthers is when a site is due that other processes refresh, too; ok is false where they do not count.
@@ -151,29 +143,21 @@ func allProspects(every int) iter.Seq[prospects] {
 	ages := []time.Duration{0, time.Second, interval - 1, interval, interval + 1, 20 * time.Minute, years, -1, -time.Hour, -years}
 	costs := []time.Duration{0, interval / shareOfTime, interval/shareOfTime + 1, 2 * interval}
 	nexts := []time.Duration{-years, -time.Hour, 0, 1, soon - 1, soon + 1, retryEmpty - 1, retryEmpty + 1, interval - 1, interval + 1, years}
-	lists := []time.Duration{-time.Hour, soon - 1, soon + 1, retryEmpty - 1, interval + 1}
 	n := 0
 	return func(yield func(prospects) bool) {
-		for bits := range 3 << 7 {
+		for bits := range 1 << 6 {
 			is := func(i int) bool { return bits>>i&1 != 0 }
 			p := prospects{
 				now: batch, interval: interval,
-				isGiven: is(0), failed: is(1), serves: is(2), closed: is(3), isLeft: is(4), listLeft: is(5), isChanged: is(6),
-				changes: awareness(bits >> 7),
+				isGiven: is(0), failed: is(1), serves: is(2), closed: is(3), isLeft: is(4), isChanged: is(5),
 			}
 			for _, age := range ages {
 				p.begun = p.now.Add(-age)
 				for _, p.cost = range costs {
 					for _, next := range nexts {
 						p.next = p.now.Add(next)
-						for _, list := range lists {
-							p.nextList = p.now.Add(list)
-							for _, p.datesDue = range []time.Time{{}, p.now.Add(soon - 1), p.now.Add(30 * time.Second), p.now.Add(interval + 1)} {
-								// All combinations of both would take as long again as all others.
-								p.newsDue = time.Time{}
-								if list == soon+1 && !p.datesDue.IsZero() {
-									p.newsDue = p.now.Add(40*time.Second - p.datesDue.Sub(p.now)/2)
-								}
+						for _, p.datesDue = range []time.Time{{}, p.now.Add(soon - 1), p.now.Add(30 * time.Second), p.now.Add(interval + 1)} {
+							for _, p.newsDue = range []time.Time{{}, p.now.Add(40*time.Second - p.datesDue.Sub(p.now)/2)} {
 								n++
 								if n%every == 0 && !yield(p) {
 									return
@@ -251,7 +235,7 @@ func TestOccasions(t *testing.T) {
 	}
 }
 
-// TestProspects: what decides comes from the settings, the result, what is served, the last probe and the own sitemaps.
+// TestProspects: what decides comes from the settings, the result, what is served and the last probe.
 func TestProspects(t *testing.T) {
 	begun := batch
 	usual := prospects{begun: begun, interval: time.Minute, next: time.Unix(0, 0)}
@@ -259,8 +243,7 @@ func TestProspects(t *testing.T) {
 		given   time.Duration // the interval; 0: none
 		served  bool
 		closed  bool // robots.txt cannot be fetched
-		unread  int  // documents of the own sitemaps
-		watches bool // it has a watcher
+		changed bool // a change was told
 		out     report.Refresh
 		want    func(p *prospects)
 	}{
@@ -272,15 +255,10 @@ func TestProspects(t *testing.T) {
 		"it held back":         {out: report.Refresh{Outcome: outcome.Outcome{Result: outcome.HeldBack}}, want: func(*prospects) {}},
 		"something is served":  {served: true, want: func(p *prospects) { p.serves = true }},
 		"closed":               {closed: true, want: func(p *prospects) { p.closed = true }},
-		"a list is left":       {unread: 1, want: func(p *prospects) { p.listLeft = true }},
 		"pages are left":       {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, want: func(p *prospects) { p.isLeft = true }},
 		"all is done": {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Unix()}},
 			want: func(p *prospects) { p.next = time.Unix(begun.Unix(), 0) }},
-		"it begins to watch": {watches: true, served: true, out: report.Refresh{Outcome: outcome.Outcome{Result: outcome.Published}},
-			want: func(p *prospects) { p.serves = true; p.changes = areToldNext }},
-		"an alias never does": {watches: true, served: true, out: report.Refresh{Outcome: outcome.Outcome{Result: outcome.Alias}},
-			want: func(p *prospects) { p.serves = true }},
-		"it serves nothing":  {watches: true, want: func(*prospects) {}},
+		"a file has changed": {changed: true, want: func(p *prospects) { p.isChanged = true }},
 		"dates are due":      {out: report.Refresh{DatesDue: begun.Add(time.Second)}, want: func(p *prospects) { p.datesDue = begun.Add(time.Second) }},
 		"news are due":       {out: report.Refresh{NewsSpan: outcome.Span{Until: begun.Add(time.Second)}}, want: func(p *prospects) { p.newsDue = begun.Add(time.Second) }},
 		"nothing is crawled": {out: report.Refresh{Crawled: crawl.Result{Gathered: true}}, want: func(*prospects) {}},
@@ -293,19 +271,13 @@ func TestProspects(t *testing.T) {
 		if test.served {
 			s.serve(listing(1))
 		}
-		if test.watches {
-			s.watchers = []watcher{{files.NewWatcher(), new(SourceFiles)}}
-		}
+		s.state.isChanged.Store(test.changed)
 		if test.closed {
 			s.probed.Store(&probeResult{robots: robotsRules{closed: true}})
 		}
-		s.own.Store(&ownSet{unread: test.unread})
 		want := usual
 		want.now = b.clock
 		test.want(&want)
-		if want.listLeft {
-			want.nextList = b.handler.limiter.Next()
-		}
 		got := s.prospects(&test.out, begun)
 		if got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)

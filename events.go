@@ -89,9 +89,9 @@ func (q *eventQueue) emitRefreshed(s *site, before *publish.Snapshot, out *repor
 		data["removed"] = pagesOf(before)
 	} else if !s.handler.settings.crawl.Off {
 		changes := &out.Selected.Changes
-		data["added"] = changes.Added.Count
-		data["changed"] = changes.Changed.Count
-		data["removed"] = changes.Removed.Count
+		data["added"] = changes.Added
+		data["changed"] = changes.Changed
+		data["removed"] = changes.Removed
 	}
 	q.emit(s, "sitemap_refreshed", data)
 }

@@ -37,7 +37,7 @@ type explanation struct {
 	Section   string `json:"section,omitempty"` // that it is or would be in; "": in none
 	Document  string `json:"document,omitempty"`
 	LastMod   string `json:"lastmod,omitempty"`
-	NoLastMod string `json:"no_lastmod,omitempty"` // why it has none
+	LastModBy string `json:"lastmod_by,omitempty"` // the rule by which it has a date, or none
 
 	Reason  string `json:"reason,omitempty"` // in most cases the name of its index status
 	Meaning string `json:"meaning,omitempty"`
@@ -301,7 +301,7 @@ func (s *site) addRecord(x *explanation, found *indexing.Explanation) {
 		x.LastMod = timeAt(in.LastMod).Format(layout)
 	}
 	if x.Listed {
-		x.NoLastMod = found.Undated.String()
+		x.LastModBy = found.DatedBy.String()
 	}
 	x.NamedBy = s.namers(rec)
 	x.Linked = timeAt(rec.Linked)
@@ -475,7 +475,7 @@ func (s *site) documentOf(served *publication, path string) (string, error) {
 	if isListed, err := sitemapxml.Find(xml, s.origin+path); !isListed {
 		return "", err
 	}
-	return s.origin + s.docPath(d.Suffix, ".xml"), nil
+	return s.origin + s.docPath(d.Name), nil
 }
 
 func (s *site) isListed(path string) bool {

@@ -114,25 +114,15 @@ func (x *explanation) isUnlinked() bool {
 	return x.Reason == reasonUnnamed || x.Reason == indexing.NoLinks.String()
 }
 
-// addOwn adds when a document of the application's own sitemap is read again that may name the page: the one that is due first.
+// addOwn adds when the application's own sitemap is read again, which may name the page.
 func (s *site) addOwn(x *explanation) {
-	own := s.own.Load()
-	if own == nil || !x.isUnlinked() || !s.mergesOwn() {
+	own := s.state.own.Load()
+	if own == nil || !own.made || own.named == 0 {
 		return
 	}
-	var first rereading
-	for url, doc := range own.documents {
-		if !doc.made || len(doc.pages) == 0 {
-			continue
-		}
-		due := s.byRefresh(toSecond(doc.at.Add(doc.wait)))
-		isFirst := first.URL == "" || cmp.Or(due.Compare(first.Due), strings.Compare(url, first.URL)) < 0
-		if isFirst {
-			first = rereading{URL: url, Due: due, By: store.ByInterval.String()}
-		}
-	}
-	if first.URL != "" {
-		x.ReadAgain = append(x.ReadAgain, first)
+	if x.isUnlinked() && s.mergesOwn() {
+		due := s.byRefresh(toSecond(own.at.Add(own.pause)))
+		x.ReadAgain = append(x.ReadAgain, rereading{own.from, due, store.ByInterval.String()})
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
@@ -65,9 +64,9 @@ func TestCausesDocs(t *testing.T) {
 			t.Errorf("docs/cli.md does not explain %q", cause)
 		}
 	}
-	for why := indexing.IsDated + 1; why <= indexing.NothingTells; why++ {
-		if !strings.Contains(string(text), "\n| "+why.String()+" | ") {
-			t.Errorf("docs/cli.md does not explain %q", why)
+	for rule := indexing.ByPage; rule <= indexing.NothingTells; rule++ {
+		if !strings.Contains(string(text), "\n| "+rule.String()+" | ") {
+			t.Errorf("docs/cli.md does not explain %q", rule)
 		}
 	}
 }
@@ -155,26 +154,24 @@ func TestExplainOwn(t *testing.T) {
 		return err
 	}
 	at := b.clock.Add(time.Hour)
-	doc := func(made bool, pages int, wait time.Duration) *ownDocument {
-		return &ownDocument{isRead: true, made: made, pages: make([]page.Page, pages), at: at, wait: wait}
-	}
-	s.own.Store(&ownSet{documents: map[string]*ownDocument{
-		"http://named.example/sitemap.xml": doc(true, 0, time.Second),
-		"http://named.example/late.xml":    doc(true, 1, 2*time.Minute),
-		"http://named.example/soon.xml":    doc(true, 1, time.Minute),
-		"http://named.example/file.xml":    doc(false, 1, time.Second),
-	}})
+	s.state.own.Store(&ownList{
+		made:  true,
+		at:    at,
+		pause: time.Minute,
+		named: 1,
+		from:  "http://named.example/wp-sitemap.xml",
+	})
 	x := b.explained(s.origin + "/new")
-	want := rereading{URL: "http://named.example/soon.xml", Due: at.Add(time.Minute), By: "interval"}
+	want := rereading{URL: "http://named.example/wp-sitemap.xml", Due: at.Add(time.Minute), By: "interval"}
 	if n := len(x.ReadAgain); n == 0 || !x.ReadAgain[n-1].Due.Equal(want.Due) || x.ReadAgain[n-1].URL != want.URL || x.ReadAgain[n-1].By != want.By {
 		t.Errorf("got %+v, want %+v last", x.ReadAgain, want)
 	}
 	if x := b.explained(s.origin + "/"); x.ReadAgain != nil {
 		t.Errorf("of a listed page: got %+v", x.ReadAgain)
 	}
-	s.own.Store(nil)
+	s.state.own.Store(&ownList{named: 1, from: "http://named.example/sitemap.xml"})
 	if x := b.explained(s.origin + "/new"); len(x.ReadAgain) != 0 {
-		t.Errorf("without one: got %+v", x.ReadAgain)
+		t.Errorf("of a file: got %+v", x.ReadAgain)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
@@ -99,7 +99,7 @@ func (c *chain) from(ctx context.Context, path string) (all []liveResponse) {
 	for len(all) < maxChain {
 		r := c.get(ctx, path)
 		all = append(all, r)
-		to, onSite := htmlmeta.PathOn(c.origin, r.To)
+		to, onSite := html.PathOn(c.origin, r.To)
 		isKnown := func(r liveResponse) bool { return r.URL == c.origin+to }
 		if !onSite || slices.ContainsFunc(all, isKnown) {
 			return all
@@ -115,7 +115,7 @@ func (c *chain) get(ctx context.Context, path string) liveResponse {
 		r.Error = "not fetched: " + why
 		return r
 	}
-	res, err := c.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: htmlmeta.MaxBody})
+	res, err := c.fetcher.Fetch(ctx, crawl.Request{Path: path, Limit: html.MaxBody})
 	if err != nil {
 		r.Error = terminal.Clip(err.Error())
 		return r
@@ -131,10 +131,10 @@ func (c *chain) get(ctx context.Context, path string) liveResponse {
 	}
 	r.Status = res.Status
 	r.ContentType = terminal.Clip(res.Header.Get("Content-Type"))
-	pg := htmlmeta.Page{Base: c.origin, Path: path, Header: res.Header}
-	meta := htmlmeta.Header(pg)
-	if res.Status == http.StatusOK && htmlmeta.IsHTML(r.ContentType) {
-		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, pg)
+	pg := html.Page{Base: c.origin, Path: path, Header: res.Header}
+	meta := html.Header(pg)
+	if res.Status == http.StatusOK && html.IsHTML(r.ContentType) {
+		meta = html.NewParser(html.Options{}).Parse(res.Body, pg)
 	}
 	r.NoIndex = meta.NoIndex
 	r.Leads, r.To = leads(r.URL, res, &meta)
@@ -142,7 +142,7 @@ func (c *chain) get(ctx context.Context, path string) liveResponse {
 }
 
 // leads returns how a response leads on, and where; "": nowhere.
-func leads(from string, res *crawl.Response, meta *htmlmeta.Meta) (how, to string) {
+func leads(from string, res *crawl.Response, meta *html.Meta) (how, to string) {
 	location := resolveLocation(from, res.Header.Get("Location"))
 	switch {
 	case res.Status/100 == 3 && location != "":

@@ -414,7 +414,7 @@ func TestClosedRobots(t *testing.T) {
 	}
 }
 
-// TestExplainLastMod: of a listed page, the date that the document has, to the day or the second as there; or why it has none. Of one
+// TestExplainLastMod: of a listed page, the date that the document has, to the day or the second as there, or none, and the rule. Of one
 // that is not listed, neither.
 func TestExplainLastMod(t *testing.T) {
 	b := newBench(t, nil)
@@ -440,8 +440,8 @@ func TestExplainLastMod(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string][2]string{
-		"/dated":   {"2025-05-01T10:20:30Z", ""},
-		"/day":     {"2025-05-01", ""},
+		"/dated":   {"2025-05-01T10:20:30Z", "declared by the page"},
+		"/day":     {"2025-05-01", "declared by the page"},
 		"/undated": {"", "nothing says when it changed"},
 		"/noindex": {"", ""},
 	} {
@@ -449,7 +449,7 @@ func TestExplainLastMod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := [2]string{x.LastMod, x.NoLastMod}; got != want {
+		if got := [2]string{x.LastMod, x.LastModBy}; got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 		entry := "<loc>http://named.example" + path + "</loc>"

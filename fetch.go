@@ -20,7 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -33,9 +33,6 @@ const (
 	workers        = 16          // goroutines that fetch
 	peekBody       = 64 << 10    // bytes of a page of which only the head matters
 	fetchUserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
-
-	// browserUserAgent is only for finding out why the front page returns an error.
-	browserUserAgent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 	// acceptAny is for robots.txt, lists and sitemaps, which no HTML should stand for.
 	acceptAny = "*/*"
@@ -208,7 +205,7 @@ func (q *request) httpRequest(ctx context.Context, port int) (*http.Request, err
 		ProtoMinor: 1,
 		Header: http.Header{
 			"User-Agent": {fetchUserAgent},
-			"Accept":     {htmlmeta.AcceptPage},
+			"Accept":     {html.AcceptPage},
 			// A cache in front may have what was there a while ago, and is not to keep what a request of this module got.
 			"Cache-Control": {"no-cache, no-store"},
 		},

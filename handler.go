@@ -8,7 +8,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -57,19 +56,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 // wanted is the document of a site that a request is for.
 type wanted struct {
 	robots bool
-	suffix string
-	form   publish.Form
+	name   string // see publish.Names
 	key    string // of IndexNow; "": it is no key file
-	isNews bool   // it is the news sitemap: a section of that name, as there may be without news, has another document
-}
-
-// isFormOf reports whether a document, which may be nil, is the one that is wanted, and there is its form. Until the first
-// refresh, it may be one of a former configuration, which has the name for another kind of document.
-func (w wanted) isFormOf(d *publish.Document) bool {
-	if d == nil || w.isNews != d.IsNews() {
-		return false
-	}
-	return !d.Index || w.form != publish.FormText // which lists pages
 }
 
 // match returns the document that a decoded path names. ok is false if it names none.
@@ -77,36 +65,29 @@ func (h *Handler) match(path string) (wanted, bool) {
 	if path == robotsPath {
 		return wanted{robots: true}, h.settings.robots
 	}
-	want, ok := h.settings.document(path, h.settings.stem)
 	// A proxy in front strips the prefix of the base URL, or nothing does.
-	rest, found := strings.CutPrefix(path, h.settings.folder)
-	if found && !ok && rest != path {
-		want, ok = h.settings.document(rest, h.settings.stem)
+	rest := strings.TrimPrefix(path, h.settings.folder)
+	for _, path := range [...]string{path, rest} {
+		name, isOurs := h.settings.name(path, h.settings.stem)
+		if isOurs {
+			return wanted{name: name}, true
+		}
+		if path == webpage.LLMs && h.settings.beside.LLMs {
+			return wanted{name: webpage.LLMs}, true
+		}
 	}
-	isLLMs := path == webpage.LLMs || rest == webpage.LLMs && found
-	if isLLMs && h.settings.beside.LLMs {
-		return wanted{suffix: webpage.LLMs, form: publish.FormFile}, true
+	if h.IndexNow != nil {
+		key := keyOf(rest)
+		return wanted{key: key}, key != ""
 	}
-	if !ok && h.IndexNow != nil {
-		want.key = keyOf(rest)
-		ok = want.key != ""
-	}
-	return want, ok
+	return wanted{}, false
 }
 
-// document returns the document that a path names: see [publish.ParseName].
-func (s *settings) document(path, stem string) (want wanted, ok bool) {
-	suffix, form, ok := publish.ParseName(path, stem, s.beside)
-	if !ok {
-		return wanted{}, false
-	}
-	section := publish.SectionOf(suffix)
-	// Beside news, no section has that name: see compileNews.
-	isNews := s.beside.News != nil && suffix == webpage.NewsSitemap
-	if section != "" && !isNews && !s.sections.has(section) {
-		return wanted{}, false
-	}
-	return wanted{suffix: suffix, form: form, isNews: isNews}, true
+// name returns the name of the document that a path names, behind the path of the sitemap without its extension. ok is false if
+// it names none.
+func (s *settings) name(path, stem string) (name string, ok bool) {
+	name, isBeside := strings.CutPrefix(path, stem)
+	return name, isBeside && s.names.MatchString(name)
 }
 
 // wants returns the document that a request is for, and the prefix of its site. The path counts as the client sent it,
@@ -164,26 +145,26 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted) error {
 	snapshot, err := s.snapshot(r.Context())
 	if err == nil {
-		snapshot, err = s.lookUp(r.Context(), snapshot, want.suffix)
+		snapshot, err = s.lookUp(r.Context(), snapshot, want.name)
 	}
 	// Whether the site is an alias is known after the first refresh, for which a snapshot waits.
 	if main := s.main.Load(); main != nil {
-		to := main.origin + main.docPath(want.suffix, want.form.Extension())
+		to := main.origin + main.docPath(want.name)
 		http.Redirect(w, r, to, http.StatusPermanentRedirect)
 		return nil
 	}
 	if err != nil {
 		return unavailable(w, err)
 	}
-	d := snapshot.Find(want.suffix)
-	if !want.isFormOf(d) || s.hasOwn(want.suffix) {
+	d, form := snapshot.FindForm(want.name)
+	if d == nil || s.hasOwn(want.name) {
 		return next.ServeHTTP(w, r)
 	}
 	if !onlyReads(r) {
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
 	}
-	writeDocument(w, r, d, want.form, s.fresh())
+	writeDocument(w, r, d, form, s.fresh())
 	return nil
 }
 
@@ -194,12 +175,12 @@ func onlyReads(r *http.Request) bool {
 
 // hasOwn reports whether the site had a document of its own at the path of ours when it was last probed, and ours gives way:
 // a stylesheet, as ours is on by default, and an llms.txt, as whoever wrote one knows more of the site.
-func (s *site) hasOwn(suffix string) bool {
+func (s *site) hasOwn(name string) bool {
 	probed := s.probed.Load()
 	if probed == nil {
 		return false
 	}
-	switch suffix {
+	switch name {
 	case webpage.Stylesheet:
 		return probed.stylesheet.exists
 	case webpage.LLMs:

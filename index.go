@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
@@ -123,12 +122,8 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	if d.verdict != keep {
 		next.sections = s.handler.settings.sections
 	}
-	changes := s.updateOf(r, before, &out)
-	// The changes are queued before the records are committed, which else would not tell them again. Queued twice, they are
-	// announced once.
 	if r.records.IsShared() {
 		// What other processes cannot load is not served.
-		s.queueChanges(ctx, changes)
 		if !s.share(ctx, r, next, &out) {
 			return ended(outcome.Later)
 		}
@@ -136,6 +131,7 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 			return ended(outcome.Superseded)
 		}
 		s.tell(r, before, &out)
+		s.tellAnnouncer(ctx, before.snapshot, &out)
 		return out
 	}
 	// No request waits for the storage, which may be slow.
@@ -143,8 +139,8 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 		return ended(outcome.Superseded)
 	}
 	s.tell(r, before, &out)
-	s.queueChanges(ctx, changes)
 	s.store(r, &out)
+	s.tellAnnouncer(ctx, before.snapshot, &out)
 	return out
 }
 
@@ -163,23 +159,21 @@ func (s *site) swap(r *refreshing, next *publication) bool {
 	}
 	r.served = next
 	s.isPatient = s.isHurried && r.hasTimedOut()
-	if !s.awaitsSource() {
+	// Whether there is none is known at the end of the refresh.
+	if next.snapshot != nil {
 		s.setReady()
 	}
 	return true
 }
 
-// store writes what was published, if pages were selected, logs were read on, or the last write failed.
+// store writes what was published, if pages were selected, or the last write failed.
 func (s *site) store(r *refreshing, out *report.Refresh) {
 	r.adopt(&out.Selected)
-	positions, readOn := s.state.progress.Stored(out.Crawled.Gathered)
-	isStored := !out.Selected.IsMade() && !readOn && !r.records.Unsaved
+	isStored := !out.Selected.IsMade() && !r.records.Unsaved
 	if isStored || s.handler.settings.crawl.Off {
 		return
 	}
-	m := r.served.meta(s.digest())
-	m.Positions = positions
-	s.logState("commit", r.records.Write(r.served.snapshot, m))
+	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest())))
 }
 
 // share commits a publication for the other processes, and reports whether this one may serve it.
@@ -377,13 +371,12 @@ func failed(err error) report.Refresh { return report.Refresh{Outcome: outcome.F
 
 // meta is what is stored of a publication besides its records and documents.
 type meta struct {
-	Sitemap   string           `json:"sitemap,omitempty"` // publication.site
-	Settings  uint64           `json:"settings"`          // digest of the settings: see identity.digest
-	Selected  uint64           `json:"selected"`          // publication.selectedBy
-	History   outcome.History  `json:"history,omitzero"`
-	Report    *report.Report   `json:"report,omitempty"`
-	Probed    storedProbe      `json:"probed,omitzero"`
-	Positions accesslog.Stored `json:"positions,omitempty"` // in access logs
+	Sitemap  string          `json:"sitemap,omitempty"` // publication.site
+	Settings uint64          `json:"settings"`          // digest of the settings: see identity.digest
+	Selected uint64          `json:"selected"`          // publication.selectedBy
+	History  outcome.History `json:"history,omitzero"`
+	Report   *report.Report  `json:"report,omitempty"`
+	Probed   storedProbe     `json:"probed,omitzero"`
 }
 
 func (p *publication) meta(settings uint64) meta {
@@ -479,8 +472,7 @@ func (s *site) restorePublication(
 	ctx context.Context, before *publication, snapshot *publish.Snapshot, m meta, records *store.Generation,
 ) {
 	isShared := s.state.fleet != nil
-	s.state.progress.Restore(m.Positions)
-	s.pollQueue(ctx)
+	s.loadAnnouncer(ctx) // which has the key of the others
 	isSame := m.Settings == s.digest()
 	isServed := isSame && (isShared || snapshot != nil && before.snapshot == nil)
 	s.amend(func(next *publication) {

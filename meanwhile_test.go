@@ -139,23 +139,3 @@ func TestDueMeanwhile(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 	})
 }
-
-// TestRefetchedIsNotNew: pages that are fetched again as their records were lost are not announced as new.
-func TestRefetchedIsNotNew(t *testing.T) {
-	b := newBench(t, nil)
-	b.lists(numbered(20)...)
-	s := b.site("named.example")
-	out := s.refresh(t.Context(), false)
-	for _, lost := range []bool{false, true} {
-		out.Crawled.Lost = lost
-		before := &publication{snapshot: listing(1)}
-		r := &refreshing{served: before, crawled: out.Crawled}
-		if got := s.updateOf(r, before, &out).Changes.Added.Count; (got == 0) != lost {
-			t.Errorf("lost %t: %d pages are announced as new", lost, got)
-		}
-		before.history.Lost = b.clock
-		if got := s.updateOf(r, before, &out).Changes.Added.Count; got > 0 {
-			t.Errorf("lost before: %d pages are announced as new", got)
-		}
-	}
-}

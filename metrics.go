@@ -15,7 +15,7 @@ import (
 )
 
 // counts are the counters among the metrics.
-type counts struct{ fetches, lines, announced *prometheus.CounterVec }
+type counts struct{ fetches, announced *prometheus.CounterVec }
 
 // newCounts registers the counters with a registry; nil: with none.
 func newCounts(registry prometheus.Registerer) counts {
@@ -27,9 +27,6 @@ func newCounts(registry prometheus.Registerer) counts {
 		fetches: vec("fetches_total",
 			"Pages fetched in memory, by whether an upstream responded, and by the class of the status.",
 			"answered_by", "result"),
-		lines: vec("log_lines_total",
-			"Lines of access logs, by what became of them.",
-			"result"),
 		announced: vec("announced_urls_total",
 			"URLs in requests to search engines and hubs, by result.",
 			"protocol", "result"),
@@ -58,15 +55,9 @@ var collected = map[string]struct {
 	labels []string
 }{
 	"pages":                         {"Pages listed.", []string{"site"}},
-	"section_pages":                 {"Pages listed in a section.", []string{"site", "section"}},
 	"pending_pages":                 {"Pages that are still to be fetched.", []string{"site"}},
-	"shards":                        {"Documents that list pages.", []string{"site"}},
-	"documents_bytes":               {"Memory that the finished documents take.", []string{"site"}},
 	"snapshot_age_seconds":          {"Time since the last refresh began that confirmed what is served.", []string{"site"}},
 	"last_refresh_duration_seconds": {"Duration of the last refresh.", []string{"site"}},
-	"waiting_urls":                  {"URLs that wait to be announced.", []string{"site", "protocol"}},
-	"storage_errors_total":          {"Calls of the shared storage that failed.", []string{"site"}},
-	"storage_age_seconds":           {"Time since a commit to the shared storage was last seen.", []string{"site"}},
 	"left_out_pages":                {"Pages left out at the last refresh, by reason.", []string{"site", "reason"}},
 	"sites":                         {"Sites, by what named them, and the result of the last refresh.", []string{"named_by", "result"}},
 }
@@ -79,9 +70,9 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	values := make(map[[4]string]float64) // by name and labels
+	values := make(map[[3]string]float64) // by name and labels
 	add := func(value float64, nameAndLabels ...string) {
-		var key [4]string
+		var key [3]string
 		copy(key[:], nameAndLabels)
 		if strings.HasSuffix(key[0], "_seconds") {
 			values[key] = max(values[key], value)
@@ -97,14 +88,10 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		s.measure(&st, add)
 	}
 	for key, value := range values {
-		kind := prometheus.GaugeValue
-		if strings.HasSuffix(key[0], "_total") {
-			kind = prometheus.CounterValue
-		}
 		m := collected[key[0]]
 		desc := prometheus.NewDesc(metricPrefix+key[0], m.help, m.labels, nil)
 		labels := key[1 : 1+len(m.labels)]
-		metrics <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 }
 
@@ -122,24 +109,11 @@ func (s *site) measure(st *siteStatus, add func(value float64, nameAndLabels ...
 	rep := cmp.Or(st.LastRefresh, new(report.Report))
 	add(1, "sites", st.NamedBy, string(rep.Result))
 	add(float64(st.Pages), "pages", site)
-	add(float64(st.Shards), "shards", site)
-	// The names of sections are the configuration's, so that there are few labels.
-	for _, section := range st.Sections {
-		add(float64(section.Pages), "section_pages", site, section.Name)
-	}
-	add(float64(st.Bytes), "documents_bytes", site)
 	add(float64(rep.Pending), "pending_pages", site)
 	add(rep.Seconds, "last_refresh_duration_seconds", site)
 	if st.Pages > 0 && !rep.Confirmed.IsZero() {
 		age := s.app.now().Sub(rep.Confirmed)
 		add(age.Seconds(), "snapshot_age_seconds", site)
-	}
-	if st.Storage != nil {
-		add(float64(st.Storage.Errors), "storage_errors_total", site)
-		add(st.Storage.Age, "storage_age_seconds", site)
-	}
-	for _, t := range st.Announced {
-		add(float64(t.Waiting), "waiting_urls", site, string(t.Kind))
 	}
 	// The reasons of guest modules may be any bytes, and labels are UTF-8.
 	for reason, n := range rep.LeftOut {

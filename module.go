@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,12 +35,13 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -120,8 +122,8 @@ type Handler struct {
 	Feed bool `json:"feed,omitempty"`
 
 	// Whether pages for people are served at the path of the sitemap with `.html` in place of `.xml`: all that is
-	// listed, by folder, with titles, dates and a filter, in documents of 200 kB at most. Default: false.
-	HTML bool `json:"html,omitempty"`
+	// listed, by section or folder, with titles, dates and a filter. `true` gives the usual look. Default: none.
+	HTML *People `json:"html,omitempty"`
 
 	// Whether a news sitemap is served beside the sitemap, and of which publication. Its path is that of the sitemap with
 	// `-news.xml` in place of `.xml`; `/robots.txt` names it, too. It needs fetched pages, and
@@ -314,13 +316,14 @@ type settings struct {
 	exclude   pathPatterns
 	rules     []Rule
 	sections  sections
+	names     *regexp.Regexp // of documents: see publish.Names
 	crawl     Crawl
 	digest    uint64 // of everything that shapes a snapshot
 
 	dates            indexing.Mode
 	ignoreCanonicals bool
 	omitOrphans      bool
-	extract          htmlmeta.Options
+	extract          html.Options
 	beside           webpage.Options // without the site's URLs
 	announce         announce.Config // without what it has of a site
 }
@@ -431,17 +434,17 @@ func (h *Handler) compile(base string) error {
 		dates:            indexing.Mode(c.Choose("lastmod", h.LastMod, "auto", "mtime", "off")),
 		ignoreCanonicals: c.Choose("canonical", h.Canonical, "respect", "ignore") == 1,
 		omitOrphans:      c.Choose("orphans", h.Orphans, "list", "omit") == 1,
-		extract: htmlmeta.Options{
+		extract: html.Options{
 			Alternates:   slices.Contains(h.Extensions, "alternates"),
 			Images:       slices.Contains(h.Extensions, "images"),
 			Videos:       slices.Contains(h.Extensions, "videos"),
-			Titles:       h.Feed || h.HTML || h.News != nil || h.LLMs,
+			Titles:       h.Feed || h.HTML.isOn() || h.News != nil || h.LLMs,
 			Descriptions: h.Feed || h.LLMs,
-			Articles:     h.Feed || h.News != nil,
+			Articles:     h.Feed || h.HTML.isOn() || h.News != nil,
 			Markdown:     h.LLMs,
 		},
 		beside: webpage.Options{
-			HTML:       h.HTML,
+			People:     h.HTML.compile(c),
 			Feed:       h.Feed,
 			LLMs:       h.LLMs,
 			Stylesheet: h.Stylesheet == nil || *h.Stylesheet,
@@ -471,6 +474,7 @@ func (h *Handler) compile(base string) error {
 	if c.Err != nil {
 		return c.Err
 	}
+	s.names = publish.Names(s.sections.names(), s.beside)
 	return h.compileDiscoveries()
 }
 
@@ -509,7 +513,7 @@ func (h *Handler) compilePath(c *option.Checker, base string) {
 	c.Refuse(!isClean, "path '%s': use a clean path such as /sitemap.xml", given)
 	name := path.Base(given)
 	c.Refuse(path.Ext(given) != ".xml" || name == ".xml", "path '%s': the name of a sitemap must end in .xml", given)
-	c.Refuse(h.HTML && name == "index.xml",
+	c.Refuse(h.HTML.isOn() && name == "index.xml",
 		"path '%s': with html, use another name: index.html is the page of a folder", given)
 	c.Refuse(h.LLMs && name == "llms.xml", "path '%s': with llms, use another name: llms.txt would be its list of URLs", given)
 	isOutside := s.prefix != "" && path.Dir(s.path) != "/" && !strings.HasPrefix(s.path, s.prefix+"/")

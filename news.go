@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -74,7 +75,7 @@ func (h *Handler) compileNews(c *option.Checker) {
 		"news '%.50s': the name of a publication has at most %d bytes, in UTF-8", name, maxPublication)
 	c.Refuse(strings.Contains(name, "{"), "news '%s': placeholders are not replaced", name)
 	c.Refuse(s.crawl.Off, "crawl is off: news needs fetched pages: remove 'crawl off', or news")
-	isNews := func(section Section) bool { return "-"+section.Name == webpage.NewsSitemap }
+	isNews := func(section Section) bool { return publish.NameOfSection(section.Name) == webpage.NewsSitemap }
 	c.Refuse(slices.ContainsFunc(h.Sections, isNews),
 		"section 'news' would have the URL of the news sitemap: give it another name, or remove news")
 	c.Refuse(s.schema == sitemapxml.Schema084, "schema 0.84 has no news: remove 'schema 0.84', or news")

@@ -186,28 +186,6 @@ func TestNewsReport(t *testing.T) {
 	}
 }
 
-// TestNewsAnnounced: the queue of what is announced knows which pages are news, as long as the last selection says so.
-func TestNewsAnnounced(t *testing.T) {
-	b := newsBench(t, nil)
-	b.app.now = func() time.Time { return b.clock }
-	begun := b.clock
-	b.publishes(map[string]time.Time{"/a": begun.Add(-2 * time.Hour), "/b": begun.Add(-time.Hour), "/c": begun.Add(-50 * time.Hour)})
-	s := b.site("named.example")
-	for _, step := range []struct {
-		at   time.Duration
-		want []string
-		made bool
-	}{{0, []string{"/b", "/a"}, true}, {time.Minute, nil, false}, {46*time.Hour + time.Minute, []string{"/b"}, true}, {48 * time.Hour, nil, true}} {
-		b.clock = begun.Add(step.at)
-		before := s.published()
-		out := s.refresh(t.Context(), false)
-		u := s.updateOf(&refreshing{served: before}, before, &out)
-		if u.Selected != step.made || !slices.Equal(u.News, step.want) {
-			t.Errorf("after %s: selected %t, news %q, want %t, %q", step.at, u.Selected, u.News, step.made, step.want)
-		}
-	}
-}
-
 // TestNewsServed: the news sitemap is served as a sitemap in two forms, and requests for it count as such.
 func TestNewsServed(t *testing.T) {
 	b := newsBench(t, nil)
@@ -229,20 +207,13 @@ func TestNewsServed(t *testing.T) {
 			t.Errorf("%s %s: got status %d, %v", test.method, test.target, status, header)
 		}
 	}
-	for path, want := range map[string]bool{"/sitemap-news": true, "/sitemap-0123456789ab": false, "/sitemap": false} {
-		for _, extension := range []string{".xml", ".xml.gz"} {
-			if got, _ := b.handler.match(path + extension); got.isNews != want {
-				t.Errorf("%s%s: taken for news: %t, want %t", path, extension, got.isNews, want)
-			}
-		}
-	}
 	if s := b.site("named.example"); !s.isDocument("/sitemap-news.xml") || s.newsURL() != url {
 		t.Errorf("its URL is %s", s.newsURL())
 	}
 }
 
-// TestNewsOrSection: the name of the news sitemap may be that of a section at another time. Until a refresh has made what the
-// configuration wants by that name, there is none.
+// TestNewsOrSection: the name of the news sitemap may be that of a section at another time. A refresh makes what the configuration
+// wants by that name.
 func TestNewsOrSection(t *testing.T) {
 	b := newBench(t, nil)
 	b.app.now = func() time.Time { return b.clock }
@@ -294,22 +265,21 @@ func TestNewsOrSection(t *testing.T) {
 	b.refresh(s)
 	want(none)
 	for i, test := range []struct {
-		news          *News
-		section       string
-		before, after string // the next refresh
+		news    *News
+		section string
+		want    string
 	}{
-		{nil, "news /a", none, ofSection},
-		{news, "blog /a", none, ofNews},
-		{nil, "news /a", none, ofSection},
-		{nil, "blog /a", none, none},
-		{news, "blog /a", none, ofNews},
-		{nil, "blog /a", none, none},
+		{nil, "news /a", ofSection},
+		{news, "blog /a", ofNews},
+		{nil, "news /a", ofSection},
+		{nil, "blog /a", none},
+		{news, "blog /a", ofNews},
+		{nil, "blog /a", none},
 	} {
 		t.Log("step", i)
 		configure(test.news, test.section)
-		want(test.before)
 		b.refresh(s)
-		want(test.after)
+		want(test.want)
 	}
 }
 

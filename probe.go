@@ -23,7 +23,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -89,7 +89,7 @@ const (
 // reasonRemedies are what to do about a site that lists nothing, by the reason.
 var reasonRemedies = map[string]string{
 	reasonRefused: "None if the site is private; otherwise let the address 192.0.2.1, or the User-Agent 'caddy-sitemap', " +
-		"pass the rule that refuses it or aborts the connection, or remove the login.",
+		"pass the rule that refuses it or aborts the connection, as rules against bots do, or remove the login.",
 	reasonAbsent:   "Name the host in the configuration if its pages should be listed.",
 	reasonShadowed: "Write the options of both into one block, or give one of the two another 'path'.",
 	reasonUnreached: "Usual causes: a matcher on the directive, a handler before it (respond, redir, try_files with =404), " +
@@ -217,9 +217,10 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	case movedTo != "":
 		blocked = blockedFor(reasonMoved, status)
 	}
+	// file_server returns 403 for what it may not read.
 	isRefused := blocked.reason == reasonRefused || p.seen == nil
-	if isRefused && status >= http.StatusBadRequest {
-		blocked = f.lookIntoRefusal(ctx, status, &files.siteFiles, blocked)
+	if isRefused && status == http.StatusForbidden {
+		blocked = f.lookIntoRefusal(ctx, &files.siteFiles, blocked)
 	}
 	return probeResult{
 		blocked:       blocked.reason,
@@ -276,7 +277,7 @@ func (f *siteFetcher) findFiles(ctx context.Context, before askedFiles, skipsFil
 // skipsFiles says that the site's files are known, and are not asked for. Where they are, the handler may pass the request on to the application,
 // as a handler on the way might set the root: asked by each probe, that would be 60 requests an hour.
 func (f *siteFetcher) findHandler(ctx context.Context, skipsFiles bool) (*probe, blockage, error) {
-	sitemap := f.internalDocPath("", ".xml")
+	sitemap := f.internalDocPath(".xml")
 	p := &probe{handler: f.handler, prefix: f.id.prefix, skipsFiles: skipsFiles}
 	get := f.get
 	if skipsFiles {
@@ -368,16 +369,8 @@ func (f *siteFetcher) blockedAtFront(status int, before blockage) blockage {
 	return before
 }
 
-// lookIntoRefusal finds out whether the front page has its status because of a rule against bots, or because Caddy's user
-// may not read the root.
-func (f *siteFetcher) lookIntoRefusal(ctx context.Context, status int, at *siteFiles, blocked blockage) blockage {
-	if f.admitsBrowsers(ctx) {
-		blocked.remedy = remedyAgent
-	}
-	// file_server returns 403 for what it may not read.
-	if status != http.StatusForbidden {
-		return blocked
-	}
+// lookIntoRefusal finds out whether the front page is refused because Caddy's user may not read the root.
+func (f *siteFetcher) lookIntoRefusal(ctx context.Context, at *siteFiles, blocked blockage) blockage {
 	if unreadable := f.unreadable(ctx, at); unreadable != "" {
 		blocked.reason = unreadable
 		blocked.remedy = remedyUnreadable
@@ -390,11 +383,11 @@ func (f *siteFetcher) canonicalHost(front *crawl.Response) string {
 	if f.handler.settings.ignoreCanonicals || front == nil || front.Status != http.StatusOK {
 		return ""
 	}
-	if !htmlmeta.IsHTML(front.Header.Get("Content-Type")) {
+	if !html.IsHTML(front.Header.Get("Content-Type")) {
 		return ""
 	}
-	at := htmlmeta.Page{Base: f.origin, Path: f.prefix + "/", Header: front.Header}
-	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(front.Body, at)
+	at := html.Page{Base: f.origin, Path: f.prefix + "/", Header: front.Header}
+	meta := html.NewParser(html.Options{}).Parse(front.Body, at)
 	u, _ := origin.ParseURL(meta.Canonical)
 	return u.Host
 }
@@ -404,7 +397,7 @@ func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownFile) own
 	if !f.handler.settings.beside.Stylesheet {
 		return ownFile{}
 	}
-	path := f.internalDocPath(webpage.Stylesheet, "")
+	path := f.internalDocPath(webpage.Stylesheet)
 	return f.lookForOwn(ctx, path, 0, before, func(res *crawl.Response) bool {
 		return strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
 	})
@@ -416,16 +409,16 @@ func (f *siteFetcher) lookForLLMs(ctx context.Context, before ownFile) ownFile {
 	if !f.handler.settings.beside.LLMs {
 		return ownFile{}
 	}
-	path := f.internalPath(f.docPath(webpage.LLMs, ""))
+	path := f.internalPath(f.docPath(webpage.LLMs))
 	return f.lookForOwn(ctx, path, sitemapxml.MaxBeginning, before, func(res *crawl.Response) bool {
 		contentType := res.Header.Get("Content-Type")
-		isText := strings.HasPrefix(contentType, "text/") && !htmlmeta.IsHTML(contentType)
+		isText := strings.HasPrefix(contentType, "text/") && !html.IsHTML(contentType)
 		return isText && !bytes.Contains(res.Body, []byte(webpage.LLMsMark))
 	})
 }
 
 // lookForOwn finds out whether the site has its own document at a path of ours: one with the status 200 that is so. Its body is not
-// read beyond a number of bytes: it may have no end. An upstream is asked once an hour; while it fails, what was known stays.
+// read beyond a number of bytes: it may have no end. An upstream is asked every ten minutes; while it fails, what was known stays.
 func (f *siteFetcher) lookForOwn(
 	ctx context.Context, path string, limit int, before ownFile, isOwn func(*crawl.Response) bool,
 ) ownFile {
@@ -456,7 +449,7 @@ func (f *siteFetcher) byLinks(ctx context.Context, front *crawl.Response, at *si
 		return false
 	}
 	isRedirect := front.Status/100 == 3
-	if !isRedirect && !htmlmeta.IsHTML(front.Header.Get("Content-Type")) {
+	if !isRedirect && !html.IsHTML(front.Header.Get("Content-Type")) {
 		return before
 	}
 	// What asks an upstream whether a visitor is admitted, as forward_auth does, looks like one that responds.
@@ -482,24 +475,6 @@ func (f *siteFetcher) isFrontFile(ctx context.Context, front *crawl.Response, at
 		found.Store(isShown || isTemplate || mayBeLogin && files.TimeOf(folder, "/") != 0)
 	})
 	return found.Load()
-}
-
-// remedyAgent is for a site that returns its front page to a browser, and an error to the module.
-const remedyAgent = "A rule refuses the User-Agent of this module, as it does not refuse browsers: " +
-	"let 'caddy-sitemap' pass, for instance in a rule against bots."
-
-// admitsBrowsers reports whether the front page does not return an error to a browser's User-Agent.
-func (f *siteFetcher) admitsBrowsers(ctx context.Context) bool {
-	// Of a host that a visitor may have made up, this would be one request more each time.
-	if f.onDemand {
-		return false
-	}
-	res, err := f.get(ctx, crawl.Request{
-		Path:   f.id.prefix + "/",
-		Header: http.Header{"User-Agent": {browserUserAgent}},
-		Limit:  peekBody,
-	}, nil)
-	return err == nil && res.Status < http.StatusBadRequest
 }
 
 const remedyUnreadable = "Let the user that runs Caddy read it, and enter each folder above it."
@@ -819,19 +794,19 @@ func (s *site) logRobots(robots *robotsRules, crawlOff bool) {
 
 // logEmpty logs that the site has no sitemap, and why.
 func (s *site) logEmpty(r *report.Refresh, last *report.Report, probed *probeResult) {
-	common := r.CommonReason()
+	reason, common := r.CommonReason()
 	// Pages are yet to be fetched.
 	isEarly := last.Reason == "" && last.Pending > 0
-	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return warning != ownElsewhere })
+	isWarned := slices.ContainsFunc(r.Warnings, func(warning string) bool { return !strings.HasSuffix(warning, refusedLines) })
 	// The failure of a source, or its warning, says it already.
-	isLogged := last.Reason == "" && common == nil && (isWarned || len(r.Merged.Failed) > 0)
+	isLogged := last.Reason == "" && reason == "" && (isWarned || len(r.Merged.Failed) > 0)
 	// A login and an alias are most often intended, and visitors can make up any number of hosts.
 	level := zap.WarnLevel
 	if slices.Contains([]string{reasonRefused, reasonAbsent, reasonMoved}, probed.blocked) {
 		level = zap.InfoLevel
 	}
 	message := cmp.Or(last.Reason, "no page to list, so there is no sitemap")
-	path := s.internalDocPath("", ".xml")
+	path := s.internalDocPath(".xml")
 	fields := append(last.Fields(), zap.String("root", probed.root), zap.String("path", path))
 	if probed.blocked != "" {
 		fields = append(fields, zap.Int("status", probed.status), zap.String("remedy", probed.remedy))

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
@@ -39,7 +39,7 @@ func (f *siteFetcher) isPaused() bool {
 
 // fetchWhole requests a page at an internal path as the crawl does.
 func (f *siteFetcher) fetchWhole(ctx context.Context, path string) (*crawl.Response, error) {
-	whole := crawl.Request{Path: path, Limit: htmlmeta.MaxBody, Wants: crawl.WantsBody}
+	whole := crawl.Request{Path: path, Limit: html.MaxBody, Wants: crawl.WantsBody}
 	if f.handler.settings.crawl.Off {
 		whole.Limit = peekBody // only its head matters
 	}
@@ -97,7 +97,7 @@ func (f *siteFetcher) entranceAfter(from string, res *crawl.Response, robots *ro
 	if !isFetched {
 		return ""
 	}
-	path, ok := htmlmeta.PathOn(f.origin, resolveLocation(f.origin+from, res.Header.Get("Location")))
+	path, ok := html.PathOn(f.origin, resolveLocation(f.origin+from, res.Header.Get("Location")))
 	if !ok || path == f.scope || !strings.HasPrefix(path, f.scope) {
 		return ""
 	}

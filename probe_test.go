@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -236,54 +235,20 @@ func TestRobotsElsewhere(t *testing.T) {
 	}
 }
 
-// TestLongRobots: the log says if crawlers, which read 500 KiB, do not find the Sitemap line, or not all rules.
+// TestLongRobots: the log says if crawlers, which read 500 KiB, do not read all rules.
 func TestLongRobots(t *testing.T) {
-	const sitemap = "Sitemap: http://named.example/sitemap.xml\n"
-	long := func(n int, end string) string { return strings.Repeat("#\n", n/2-len(end)/2) + end }
-	const missing, rules, whole, behind = 1, 2, 3, 4
-	messages := map[int]string{
-		missing: "robots.txt is over 500 KiB, so no Sitemap line is added: shorten it, or add this line; crawlers read its first 500 KiB",
-		rules:   "robots.txt is over 500 KiB: shorten it; crawlers ignore the rules after its first 500 KiB",
-		whole:   "robots.txt is over 8 MiB: shorten it; the rest is not served, and crawlers read its first 500 KiB",
-		behind:  "the Sitemap line comes after the first 500 KiB of robots.txt, which are all that crawlers read: shorten it, or add this line",
-	}
-	for name, test := range map[string]struct {
-		body string
-		want int // 0: nothing is said
-	}{
-		"short":                       {"#\n", 0},
-		"with room for the line":      {long(robotstxt.MaxBody-len(sitemap)-2, ""), 0},
-		"without":                     {long(robotstxt.MaxBody-len(sitemap), ""), behind},
-		"without, but it has it":      {sitemap + long(robotstxt.MaxBody-len(sitemap), ""), 0},
-		"as long as may be":           {long(robotstxt.MaxBody, ""), behind},
-		"longer":                      {long(robotstxt.MaxBody+2, ""), missing},
-		"longer, with the line":       {sitemap + long(robotstxt.MaxBody, ""), rules},
-		"longer, with it at the end":  {long(robotstxt.MaxBody+len(sitemap), sitemap), missing},
-		"as long as is served":        {long(maxRobots, ""), missing},
-		"longer than what is served":  {long(maxRobots+2, ""), whole},
-		"longer, and it has the line": {sitemap + long(maxRobots, ""), whole},
-		"longer, of unknown length":   {long(robotstxt.MaxBody+2, ""), missing},
-	} {
-		header := "Content-Length: " + strconv.Itoa(len(test.body))
-		if strings.Contains(name, "unknown") {
-			header = "Content-Type: text/plain"
-		}
+	for bytes, want := range map[int]int{2: 0, robotstxt.MaxBody: 0, robotstxt.MaxBody + 2: 1, maxRobots + 2: 1} {
 		b := newBench(t, nil)
 		b.names("/")
 		b.pages = answering(map[string]answer{
 			"/":           {http.StatusOK, "Content-Type: text/html", "<!doctype html><title>home</title>"},
-			"/robots.txt": {http.StatusOK, header, test.body},
+			"/robots.txt": {http.StatusOK, "Content-Type: text/plain", strings.Repeat("#\n", bytes/2)},
 		})
 		s := b.site("named.example")
 		b.wantPages(s, 1)
-		for kind, message := range messages {
-			want := 0
-			if kind == test.want {
-				want = 1
-			}
-			if got := b.logged(message); got != want {
-				t.Errorf("%s: got %d lines, want %d of %q", name, got, want, message)
-			}
+		const warning = "robots.txt is over 500 KiB, of which crawlers read no more, so no Sitemap line is added: shorten it, or add this line at its beginning"
+		if got := b.logged(warning); got != want {
+			t.Errorf("%d bytes: got %d lines, want %d", bytes, got, want)
 		}
 	}
 }
@@ -372,48 +337,6 @@ func TestProbeReaches(t *testing.T) {
 	}
 }
 
-// TestRefusedAgent: where a rule refuses the module by its User-Agent alone, the remedy says so. Browsers are not asked for
-// where nothing is refused.
-func TestRefusedAgent(t *testing.T) {
-	for name, test := range map[string]struct {
-		host     string
-		ours     int  // status for the module's User-Agent
-		browsers int  // for others
-		before   bool // the rule is before the handler
-		remedy   string
-		requests int // with a browser's User-Agent
-	}{
-		"bots":                       {"named.example", 403, 200, false, remedyAgent, 1},
-		"bots, before the handler":   {"named.example", 403, 200, true, remedyAgent, 1},
-		"bots, as if it were absent": {"named.example", 404, 200, true, remedyAgent, 1},
-		"browsers are redirected":    {"named.example", 401, 302, false, remedyAgent, 1},
-		"all":                        {"named.example", 401, 401, false, reasonRemedies[reasonRefused], 1},
-		"all, as if it were absent":  {"named.example", 404, 404, true, reasonRemedies[reasonUnreached], 1},
-		"nobody":                     {"named.example", 200, 200, false, "", 0},
-		"no front page":              {"named.example", 404, 200, false, "", 0},
-		"a host of visitors":         {"visited.example", 403, 200, false, reasonRemedies[reasonRefused], 0},
-	} {
-		b := newBench(t, nil)
-		requests := 0
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			if strings.Contains(r.UserAgent(), "bot") {
-				w.WriteHeader(test.ours)
-				return nil
-			}
-			requests++
-			w.WriteHeader(test.browsers)
-			return nil
-		}
-		if test.before {
-			b.app.fetchers[b.handler.server].routes = b.pages
-		}
-		got, _, err := b.site(test.host).fetcher.probe(t.Context(), probeResult{}, probeMode{})
-		if err != nil || got.remedy != test.remedy || requests != test.requests || (got.blocked != "") != (test.remedy != "") {
-			t.Errorf("%s: got %q, %q, %d requests, %v, want %q, %d", name, got.blocked, got.remedy, requests, err, test.remedy, test.requests)
-		}
-	}
-}
-
 // brokenFS is a file system of another module that opens nothing.
 type brokenFS struct{ err error }
 
@@ -470,7 +393,7 @@ func TestEmptyLine(t *testing.T) {
 		"a reason":                 {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: "gone"}, "", "warn gone"},
 		"a reason, early":          {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: "gone", Pending: 1}, "", "warn gone"},
 		"a warning":                {report.Refresh{Warnings: []string{"no root"}}, report.Report{Result: outcome.Empty}, "", ""},
-		"a warning of own ones":    {report.Refresh{Warnings: []string{ownElsewhere}}, report.Report{Result: outcome.Empty}, "", "warn " + none},
+		"a warning of lines":       {report.Refresh{Warnings: []string{"some lines of a list" + refusedLines}}, report.Report{Result: outcome.Empty}, "", "warn " + none},
 		"a warning, and a reason":  {report.Refresh{Warnings: []string{"no root"}}, report.Report{Result: outcome.Empty, Reason: "gone"}, "", "warn gone"},
 		"a source failed":          {report.Refresh{Merged: failed}, report.Report{Result: outcome.Empty}, "", ""},
 		"a login":                  {report.Refresh{}, report.Report{Result: outcome.Empty, Reason: reasonRefused}, reasonRefused, "info " + reasonRefused},

@@ -51,7 +51,6 @@ func TestProblem(t *testing.T) {
 		"starting":                   {siteStatus{NamedBy: namedByConfiguration}, false, ""},
 		"pending":                    {with(func(_ *siteStatus, last *report.Report) { last.Pending = 1 }), false, ""},
 		"in parts":                   {with(func(_ *siteStatus, last *report.Report) { last.Partial = true }), false, ""},
-		"unwatched":                  {with(func(st *siteStatus, _ *report.Report) { st.Watched = []watchedRoot{{State: "mistrusted"}} }), false, ""},
 		"starting without a storage": {siteStatus{Storage: down}, false, "the shared storage fails: it is down"},
 		"failed":                     {result(outcome.Failed), false, "the last refresh failed: why"},
 		"failed, no page":            {result(outcome.Failed), true, "the last refresh failed: why"},

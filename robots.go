@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
@@ -76,7 +76,7 @@ func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
 	if beside.Feed && snapshot.Find(webpage.Feed) != nil {
 		urls = append(urls, s.feedURL())
 	}
-	if beside.News != nil && snapshot.Find(webpage.NewsSitemap).IsNews() {
+	if beside.News != nil && snapshot.Find(webpage.NewsSitemap) != nil {
 		urls = append(urls, s.newsURL())
 	}
 	return urls
@@ -166,7 +166,7 @@ type robotsRules struct {
 	from     string   // URL to which requests for it are redirected; "": they are not
 	foreign  bool     // from is of another host, so the rules are not known
 	sitemaps []string // URLs of its Sitemap lines, in what crawlers read
-	size     int      // bytes, as far as they are known; over robotstxt.MaxBody, crawlers do not read all
+	isLong   bool     // it is over robotstxt.MaxBody, so crawlers do not read all
 
 	made bool      // the response was made
 	at   time.Time // when there was a response
@@ -216,10 +216,8 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 		return robots
 	}
 	body := res.Body
-	robots.size = len(body)
-	if res.Truncated {
-		declared, _ := strconv.Atoi(res.Header.Get("Content-Length"))
-		robots.size = max(len(body)+1, declared)
+	robots.isLong = res.Truncated
+	if robots.isLong {
 		// The last line is left out: half a path disallows more than the whole one.
 		body = body[:strings.LastIndexAny(string(body), "\r\n")+1]
 	}
@@ -233,10 +231,10 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 func (f *siteFetcher) redirect(from string, res *crawl.Response) (target, path string) {
 	to := resolveLocation(from, res.Header.Get("Location"))
 	// An application behind a proxy may write the host by which the server knows it.
-	if path, ok := htmlmeta.PathOn(f.internalOrigin, to); ok && f.internalOrigin != f.origin {
+	if path, ok := html.PathOn(f.internalOrigin, to); ok && f.internalOrigin != f.origin {
 		return f.internalOrigin + path, path
 	}
-	if path, ok := htmlmeta.PathOn(f.origin, to); ok {
+	if path, ok := html.PathOn(f.origin, to); ok {
 		return f.origin + path, f.internalPath(path)
 	}
 	return to, ""
@@ -258,19 +256,18 @@ func (s *site) checkRobots(robots *robotsRules) {
 	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots",
 		"robots.txt is redirected, so it has no Sitemap line: add this line to the file",
 		line, zap.String("file", robots.from))
-	warning := ""
-	if robots.from == "" {
-		warning = robots.cut(urls)
-	}
-	s.logger.OnceIf(warning != "", zap.WarnLevel, "long robots", warning, line, zap.Int("bytes", robots.size))
+	// Google reads no more (https://developers.google.com/search/docs/crawling-indexing/robots/robots_txt#file-size).
+	s.logger.OnceIf(robots.isLong, zap.WarnLevel, "long robots",
+		"robots.txt is over 500 KiB, of which crawlers read no more, so no Sitemap line is added: shorten it, or add this line at its beginning",
+		line)
 }
 
 // disallowed says that robots.txt keeps crawlers from documents of the sitemap; "": it does not.
 func (s *site) disallowed() string {
-	paths := []string{s.docPath("", ".xml")}
+	paths := []string{s.docPath(".xml")}
 	if snapshot := s.published().snapshot; snapshot != nil {
 		for _, d := range snapshot.Shards {
-			paths = append(paths, s.docPath(d.Suffix, ".xml"))
+			paths = append(paths, s.docPath(d.Name))
 		}
 	}
 	rules := &cmp.Or(s.probed.Load(), new(probeResult)).robots.rules
@@ -279,24 +276,6 @@ func (s *site) disallowed() string {
 			return fmt.Sprintf("robots.txt disallows %s, so crawlers do not read it: remove the rule '%s', "+
 				"or add 'Allow: %[1]s'", path, rules.Line(path))
 		}
-	}
-	return ""
-}
-
-// cut returns what crawlers miss of the robots.txt that is served: Google reads 500 KiB
-// (https://developers.google.com/search/docs/crawling-indexing/robots/robots_txt#file-size). "": nothing.
-func (r *robotsRules) cut(urls []string) string {
-	hasLine := !slices.ContainsFunc(urls, func(url string) bool { return !slices.Contains(r.sitemaps, url) })
-	added := len("\n\n") + len(robotstxt.Merge(nil, urls...))
-	switch {
-	case r.size > maxRobots:
-		return "robots.txt is over 8 MiB: shorten it; the rest is not served, and crawlers read its first 500 KiB"
-	case r.size > robotstxt.MaxBody && hasLine:
-		return "robots.txt is over 500 KiB: shorten it; crawlers ignore the rules after its first 500 KiB"
-	case r.size > robotstxt.MaxBody:
-		return "robots.txt is over 500 KiB, so no Sitemap line is added: shorten it, or add this line; crawlers read its first 500 KiB"
-	case !hasLine && r.size+added > robotstxt.MaxBody:
-		return "the Sitemap line comes after the first 500 KiB of robots.txt, which are all that crawlers read: shorten it, or add this line"
 	}
 	return ""
 }

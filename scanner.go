@@ -88,6 +88,7 @@ func (s *site) runStages(ctx context.Context, records *persist.Records, demanded
 	if err := s.rename(ctx, records); err != nil {
 		return failed(fmt.Errorf("reading the records of the site's former URL: %w", err))
 	}
+	s.loadAnnouncer(ctx)
 	r := s.newRefreshing(records, probed, demanded)
 	r.front = front
 	r.vote = vote
@@ -239,6 +240,7 @@ func (s *site) run() {
 	s.isPatient = false
 	s.planning.Lock()
 	s.prospected = nil
+	s.state.isChanged.Store(false)
 	s.planning.Unlock()
 	// Whatever becomes of the refresh, the site has a time at which it is due: this one, until its end tells a better one.
 	s.plan(prospects{now: begun, begun: begun, interval: s.handler.settings.interval, serves: true})
@@ -259,15 +261,17 @@ func (s *site) run() {
 	if out.Result == outcome.Failed {
 		s.fail(out, begun)
 	}
-	if out.IsKnown() && !s.awaitsSource() {
+	if out.IsKnown() && !s.awaitsPages(&out) {
 		s.setReady()
 	}
 	s.checkSetup()
-	s.logWatched()
+	if s.watch != nil {
+		s.logWatch(s.watch.Err())
+	}
 	s.noteListed()
 	s.noteAbsence(&out)
 	// Nothing may be listed yet: of a front page that redirects, the first look has fetched only that.
-	s.hasLeft = out.Crawled.Generation != nil && !out.Crawled.Done
+	s.hasLeft = out.Crawled.HasLeft()
 	s.conclude(&out, begun)
 	s.schedule.End()
 	// The records that it has now may be more than there is room for.

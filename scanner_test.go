@@ -105,7 +105,8 @@ func TestCostOfGathering(t *testing.T) {
 			out := s.refresh(t.Context(), false)
 			hasFetched := out.Crawled.Fetched > 0
 			hasWaited := out.Took > 10*time.Second
-			if out.Cost != 3*time.Second || hasFetched != (i != 1) || hasWaited != isLast {
+			hasCost := out.Cost >= 3*time.Second && out.Cost < 4*time.Second // the sources are looked at again after a while
+			if !hasCost || hasFetched != (i != 1) || hasWaited != isLast {
 				t.Errorf("refresh %d: %s of %s count, %d pages were fetched", i, out.Cost, out.Took, out.Crawled.Fetched)
 			}
 			time.Sleep(time.Hour)
@@ -227,7 +228,7 @@ func TestTemplateOfUpstream(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		text, version := "one", uint32(1)
 		b.handler.sources = []input{sourceFunc(func(yield func(page.Page) error) (err error) {
-			for _, path := range numbered(6) {
+			for _, path := range numbered(12) {
 				err = cmp.Or(err, yield(page.Page{Path: path, Version: version}))
 			}
 			return err
@@ -246,7 +247,7 @@ func TestTemplateOfUpstream(t *testing.T) {
 			text, version = "two", 2
 		}
 		records, err := s.published().generation.Load(t.Context(), 0)
-		if err != nil || len(records) != 6 {
+		if err != nil || len(records) != 12 {
 			t.Errorf("got %d records, %v", len(records), err)
 		}
 		for _, rec := range records {

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -38,17 +36,7 @@ type Section struct {
 	// Path patterns of its pages, at least one.
 	Match []string `json:"match,omitempty"`
 
-	match  pathPatterns
-	begins []string // what compared paths begin with that match; nil: it is not known
-}
-
-func (s Section) compile(c *option.Checker) Section {
-	err := publish.CheckSectionName(s.Name)
-	c.Refuse(err != nil, "section '%s': %w", s.Name, err)
-	c.Refuse(len(s.Match) == 0, "section '%s' needs at least one path pattern", s.Name)
-	s.match = compilePatterns(c, "section "+s.Name, s.Match)
-	s.begins = beginnings(s.match)
-	return s
+	match pathPatterns
 }
 
 // sections are those of a handler. They never change. The first that matches a page has it.
@@ -59,27 +47,22 @@ func compileSections(c *option.Checker, given []Section) sections {
 	var all sections
 	for _, s := range given {
 		c.Refuse(all.has(s.Name), "section '%s' is given twice: write all of its patterns into one line", s.Name)
-		all = append(all, s.compile(c))
+		err := publish.CheckSectionName(s.Name)
+		c.Refuse(err != nil, "section '%s': %w", s.Name, err)
+		c.Refuse(len(s.Match) == 0, "section '%s' needs at least one path pattern", s.Name)
+		s.match = compilePatterns(c, "section "+s.Name, s.Match)
+		all = append(all, s)
 	}
 	return all
 }
 
 // of returns the name of the section that a page is in, by its normal path; "": it is in none.
 func (all sections) of(path string) string {
-	if len(all) == 0 {
+	i := slices.IndexFunc(all, func(s Section) bool { return s.match.Match(path) })
+	if i < 0 {
 		return ""
 	}
-	compared := comparedPath(path)
-	for i := range all {
-		s := &all[i]
-		if s.isElsewhere(compared) {
-			continue
-		}
-		if s.match.Match(path) {
-			return s.Name
-		}
-	}
-	return ""
+	return all[i].Name
 }
 
 func (all sections) has(name string) bool {
@@ -92,47 +75,6 @@ func (all sections) names() []string {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-// isElsewhere reports whether a path, as patterns are compared with it, evidently matches none of the section's. It takes a
-// twentieth of the time that the matcher takes, which counts for a million pages and a hundred sections.
-func (s *Section) isElsewhere(compared string) bool {
-	if s.begins == nil || compared == "" {
-		return false
-	}
-	return !slices.ContainsFunc(s.begins, func(beginning string) bool { return strings.HasPrefix(compared, beginning) })
-}
-
-// comparedPath returns a normal path as the matcher compares patterns without escapes with it: decoded, in lower case and
-// without a query. "": it is one of the few that the matcher changes further.
-func comparedPath(path string) string {
-	path, _, _ = strings.Cut(path, "?")
-	if strings.Contains(path, "%") {
-		path = page.Unescape(path)
-	}
-	isCleaned := strings.Contains(path, "//") || strings.Contains(path, "/.") || strings.Contains(path, "./")
-	isOdd := strings.Contains(path, `\`) // a slash on Windows
-	if isCleaned || isOdd {
-		return ""
-	}
-	return strings.ToLower(path)
-}
-
-// beginnings returns what compared paths begin with that patterns match, one for each; nil: it is not known of all.
-func beginnings(patterns pathPatterns) []string {
-	var all []string
-	for _, pattern := range patterns {
-		isLiteral := strings.HasPrefix(pattern, "/") && !strings.ContainsAny(pattern, `%\`) && !strings.Contains(pattern, "//")
-		if !isLiteral {
-			return nil
-		}
-		end := strings.IndexAny(pattern, "*?[")
-		if end < 0 {
-			end = len(pattern)
-		}
-		all = append(all, strings.ToLower(pattern[:end]))
-	}
-	return all
 }
 
 // sectionStatus is what the admin API shows of a section.
@@ -150,7 +92,7 @@ func (s *site) sectionsStatus(served *publication) []sectionStatus {
 		i := slices.IndexFunc(listed, func(l publish.Section) bool { return l.Name == name })
 		if i >= 0 {
 			st.Section = listed[i]
-			st.Sitemap = s.origin + s.docPath("-"+name, ".xml")
+			st.Sitemap = s.origin + s.docPath(publish.NameOfSection(name))
 		}
 		all = append(all, st)
 	}
@@ -166,7 +108,7 @@ func (r *Refresh) warnOfShadowed(ctx context.Context) {
 		return
 	}
 	for _, name := range s.handler.settings.sections.names() {
-		r.warnOfShadowedAt(ctx, "-"+name, "section "+name, "give the section another name")
+		r.warnOfShadowedAt(ctx, publish.NameOfSection(name), "section "+name, "give the section another name")
 	}
 	if s.handler.settings.beside.News != nil {
 		r.warnOfShadowedAt(ctx, webpage.NewsSitemap, "news", "set another path")
@@ -174,29 +116,29 @@ func (r *Refresh) warnOfShadowed(ctx context.Context) {
 }
 
 // warnOfShadowedAt is warnOfShadowed for the document that an option makes, with another remedy than to let requests pass.
-func (r *Refresh) warnOfShadowedAt(ctx context.Context, suffix, option, remedy string) {
+func (r *Refresh) warnOfShadowedAt(ctx context.Context, name, option, remedy string) {
 	s := r.site
-	isReached, known := s.reached[suffix]
+	isReached, known := s.reached[name]
 	if !known {
 		var err error
-		isReached, err = s.fetcher.isReached(ctx, suffix)
+		isReached, err = s.fetcher.isReached(ctx, name)
 		// It is asked again in the next refresh.
 		if err != nil {
 			return
 		}
-		s.reached[suffix] = isReached
+		s.reached[name] = isReached
 	}
 	if isReached {
 		return
 	}
-	path := s.docPath(suffix, ".xml")
-	r.Warn("shadowed "+suffix, fmt.Sprintf("%s: requests for %s do not reach its handler, as another one responds: "+
+	path := s.docPath(name)
+	r.Warn("shadowed "+name, fmt.Sprintf("%s: requests for %s do not reach its handler, as another one responds: "+
 		"let them pass, or %s", option, path, remedy))
 }
 
 // isReached reports whether a request for a document reaches the handler.
-func (f *siteFetcher) isReached(ctx context.Context, suffix string) (bool, error) {
-	path := f.internalDocPath(suffix, ".xml")
+func (f *siteFetcher) isReached(ctx context.Context, name string) (bool, error) {
+	path := f.internalDocPath(name)
 	p := &probe{handler: f.handler, prefix: f.id.prefix, skipsFiles: true}
 	_, err := f.fetchData(ctx, path, peekBody, p)
 	// A handler may still write to the probe, so that nothing of it may be read.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -41,15 +42,6 @@ type siteID struct {
 	handler *Handler
 	address
 }
-
-// ofHost returns the ID without its port.
-func (id siteID) ofHost() siteID {
-	id.port = ""
-	return id
-}
-
-// isUsualPort reports whether the port is that of the listener, or the default one.
-func (id siteID) isUsualPort() bool { return id.port == "" || id.port == id.handler.listener.port }
 
 // identity is what never changes of a site.
 type identity struct {
@@ -88,7 +80,7 @@ func newIdentity(id siteID, onDemand bool) identity {
 	if h.settings.prefix != "" && strings.HasPrefix(h.settings.path, i.docPrefix+"/") {
 		i.docPrefix = "" // path has it already
 	}
-	path := i.docPath("", ".xml")
+	path := i.docPath(".xml")
 	i.sitemap = i.origin + path
 	i.scope = page.Folder(path) // in prefix
 	return i
@@ -166,17 +158,17 @@ func (h *Handler) spellsOut(at address) bool {
 }
 
 // docPath returns the path of a document in URLs, such as /sitemap-0123456789ab.xml.
-func (i *identity) docPath(suffix, extension string) string {
-	if suffix == webpage.LLMs {
-		return cmp.Or(i.handler.settings.prefix, i.id.prefix) + suffix
+func (i *identity) docPath(name string) string {
+	if name == webpage.LLMs {
+		return cmp.Or(i.handler.settings.prefix, i.id.prefix) + name
 	}
-	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
+	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + name
 }
 
 // internalDocPath is the docPath of a document that the handler itself serves, as the server knows it: without the folder of
 // base_url, which a proxy in front may strip.
-func (i *identity) internalDocPath(suffix, extension string) string {
-	return i.id.prefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + suffix + extension
+func (i *identity) internalDocPath(name string) string {
+	return i.id.prefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + name
 }
 
 // internalPath returns a path of the site's URLs as the server knows it: a proxy in front may have another prefix.
@@ -191,14 +183,14 @@ func (i *identity) internalPath(path string) string {
 func (i *identity) url() string { return i.origin + i.prefix }
 
 // feedURL returns the URL of the feed.
-func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed, "") }
+func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed) }
 
 // newsURL returns the URL of the news sitemap.
-func (i *identity) newsURL() string { return i.origin + i.docPath(webpage.NewsSitemap, ".xml") }
+func (i *identity) newsURL() string { return i.origin + i.docPath(webpage.NewsSitemap) }
 
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {
-	_, ok := i.handler.settings.document(path, i.docPath("", ""))
+	_, ok := i.handler.settings.name(path, i.docPath(""))
 	return ok
 }
 
@@ -207,7 +199,7 @@ const reasonDocument = "a document of the sitemap"
 // servesAt reports whether visitors get one of the site's own documents at a path. Of an llms.txt, that is known only once
 // the site was probed: while it has one itself, that is a page like any other.
 func (s *site) servesAt(path string) bool {
-	isLLMs := s.handler.settings.beside.LLMs && path == s.docPath(webpage.LLMs, "")
+	isLLMs := s.handler.settings.beside.LLMs && path == s.docPath(webpage.LLMs)
 	return s.isDocument(path) || isLLMs && !s.hasOwn(webpage.LLMs)
 }
 
@@ -234,11 +226,6 @@ func (i *identity) digest(more ...any) uint64 {
 // digestOf returns the digest of values.
 func digestOf(values ...any) uint64 { return xxhash.Sum64String(fmt.Sprintf("%#v", values)) }
 
-// IsNamed implements [accesslog.Site]: the host is as visitors or as the server know it.
-func (i *identity) IsNamed(host string) bool {
-	return origin.IsNamed(i.origin, host) || origin.IsNamed(i.internalOrigin, host)
-}
-
 // site is one origin and prefix that a handler serves.
 type site struct {
 	identity
@@ -252,11 +239,9 @@ type site struct {
 
 	viewer *viewer // of a site that several processes share
 
-	watchers   []watcher
-	hasWatched bool        // a refresh has begun to watch, or could not; only the refresh uses it
-	resting    atomic.Bool // every change is told: see rests
-	planning   sync.Mutex  // of what follows, and while the next refresh is planned by it
-	prospected *prospects  // of the last refresh; nil: one is under way, or none was
+	watch      *files.Watch // tells of changes of files; nil: nothing does
+	planning   sync.Mutex   // of what follows, and while the next refresh is planned by it
+	prospected *prospects   // of the last refresh; nil: one is under way, or none was
 
 	// Only for the goroutine that refreshes the site.
 	runs      int       // refreshes so far
@@ -272,7 +257,10 @@ type site struct {
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
-	own     atomic.Pointer[ownSet]      // what the site's own sitemaps say; nil: they were not read yet
+
+	ownReading atomic.Pointer[ownReading] // the last one of the site's own sitemaps; nil: none has begun
+
+	spellings sync.Map // of URLs, by the root and folder of a source of files: see [SourceFiles.spelling]
 
 	stopWaiting atomic.Pointer[context.CancelFunc] // for a turn, to wait by another rank: see awaitTurn; nil: it never waited
 
@@ -333,7 +321,7 @@ func newSite(a *App, i identity) *site {
 	})
 	s.fetcher.crawler = s.crawler
 
-	s.watchers = s.newWatchers()
+	s.watch = s.watchOf()
 	s.schedule = schedule.New(a.now())
 	served := s.published()
 	if served.snapshot == nil {
@@ -348,7 +336,7 @@ func newSite(a *App, i identity) *site {
 			now:       a.now(),
 			planned:   next.due,
 			interval:  h.settings.interval,
-			isChanged: s.isChanged(time.Time{}),
+			isChanged: s.state.isChanged.Load(),
 		}
 		s.prospected = &p
 		s.plan(p)
@@ -360,9 +348,6 @@ func newSite(a *App, i identity) *site {
 func (s *site) drop() {
 	s.cancel()
 	s.setReady()
-	for _, w := range s.watchers {
-		w.Close()
-	}
 	_, _ = states.Delete(s.state.place.key)
 }
 
@@ -457,8 +442,8 @@ func (s *site) twins() []*site {
 // bytes returns how much memory the site takes, roughly.
 func (s *site) bytes() int64 {
 	n := s.published().bytes()
-	if own := s.own.Load(); own != nil {
-		n += int64(own.pages) * ownBytes
+	if own := s.state.own.Load(); own != nil {
+		n += int64(len(own.pages)) * ownBytes
 	}
 	return n
 }
@@ -589,14 +574,14 @@ func (s *site) pollFleet() {
 		healthy++
 		if err != nil && s.ctx.Err() == nil {
 			healthy = 0
-			s.logger.While(true, zap.WarnLevel, "storage", s.whatDown(), zap.Error(err))
+			s.logger.Once(zap.WarnLevel, "storage", s.whatDown(), zap.Error(err))
 		}
 		// A storage that fails now and then would fill the log with a warning that comes back each time.
 		if healthy == 20 {
 			s.logger.Clear("storage")
 		}
 		stuck := member.Stuck()
-		s.logger.While(stuck != nil, zap.WarnLevel, "lock",
+		s.logger.OnceIf(stuck != nil, zap.WarnLevel, "lock",
 			"the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
 		isNewer := member.Newer()
 		// The storage has nothing, or it is time to begin alone.
@@ -631,9 +616,13 @@ var errUnread = errors.New("the shared storage cannot be read, and may have the 
 
 // lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash or a section:
 // another process may have committed it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
-func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix string) (*publish.Snapshot, error) {
+func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, name string) (*publish.Snapshot, error) {
 	member := s.state.fleet
-	isUnknown := strings.HasPrefix(suffix, "-") && snapshot.Find(suffix) == nil
+	isThere := func() bool {
+		d, _ := snapshot.FindForm(name)
+		return d != nil
+	}
+	isUnknown := strings.HasPrefix(name, "-") && !isThere()
 	if member == nil || s.main.Load() != nil || !isUnknown {
 		return snapshot, nil
 	}
@@ -644,10 +633,11 @@ func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, suffix st
 	defer cancel()
 	at := time.Now()
 	// A section may have no pages for good: what the storage says first counts.
-	if !publish.IsOfSection(suffix) {
+	isNamedByHash := publish.IsHashed(name) || strings.HasSuffix(name, webpage.HTML)
+	if isNamedByHash {
 		at = at.Add(fleet.LookUpAfter)
 	}
-	for snapshot.Find(suffix) == nil && !member.HasRead(at) {
+	for !isThere() && !member.HasRead(at) {
 		if ctx.Err() != nil {
 			return snapshot, errUnread
 		}

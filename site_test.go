@@ -46,7 +46,7 @@ func TestIdentity(t *testing.T) {
 		if got := fmt.Sprint(i.sitemap, " ", i.prefix, " ", i.scope, " ", i.internalOrigin, " ", i.id.prefix); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
-		if !i.isDocument(i.docPath("-0123456789ab", ".xml.gz")) || i.isDocument(i.scope+"a.xml") {
+		if !i.isDocument(i.docPath("-0123456789ab.xml.gz")) || i.isDocument(i.scope+"a.xml") {
 			t.Errorf("%s: the site does not know its documents", name)
 		}
 	}

@@ -58,22 +58,17 @@ type Source interface {
 	//
 	// An error other than yield's means that the source could not be read. The pages that
 	// it yielded before count, and those that it no longer names stay listed.
+	//
+	// The pages come in any order, and are held in memory during the refresh.
 	Pages(ctx context.Context, r *Refresh, yield func(Page) error) error
-}
-
-// SortedSource is a [Source] that can yield its pages in the order of the bytes of their
-// paths. They are then streamed, while those of other sources are held in memory.
-type SortedSource interface {
-	Source
-
-	// Sorted reports whether the pages are in order. If one is not, the source fails.
-	Sorted() bool
 }
 
 // input is a source as a refresh reads it: one of this package, or a guest.
 type input interface {
 	caddy.Module
 	pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error
+
+	// sorted reports whether pages come in the order of their paths. Then they are not held in memory.
 	sorted() bool
 }
 
@@ -95,10 +90,7 @@ type guest struct {
 	source Source
 }
 
-func (g guest) sorted() bool {
-	sorted, ok := g.source.(SortedSource)
-	return ok && sorted.Sorted()
-}
+func (guest) sorted() bool { return false }
 
 func (g guest) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
 	return g.source.Pages(ctx, r, func(p Page) error {
@@ -170,8 +162,6 @@ type Refresh struct {
 	probed   probeResult
 	demanded bool                   // an operator requested the refresh
 	served   func() []files.Options // folders whose files are listed
-
-	ownSoon time.Duration // see site.ownSoon
 
 	mu       sync.Mutex
 	leftOut  map[string]int

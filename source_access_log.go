@@ -6,22 +6,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // SourceAccessLog contributes the pages that visitors requested, from access logs of Caddy or another server. A page is
-// listed once a listed page links to it, or if it matches a pattern of `unlinked`. Logs are read from the beginning,
-// with rolled and compressed files, and then as they grow.
+// listed once a listed page links to it, or if it matches a pattern of `unlinked`. Logs are read as they grow, and at
+// first what is there already, with rolled and compressed files.
 //
 //	sitemap {
 //		access_log /var/log/caddy/example.log {
@@ -50,7 +51,10 @@ type SourceAccessLog struct {
 	Discovery
 }
 
-const pollEvery = 2 * time.Second
+const (
+	pollEvery   = 2 * time.Second
+	logPatience = 30 * time.Second // with sites that are not ready, before logs are read
+)
 
 // CaddyModule returns the Caddy module information.
 func (SourceAccessLog) CaddyModule() caddy.ModuleInfo {
@@ -67,17 +71,16 @@ func (s *SourceAccessLog) addTo(all *discovery) error {
 	}
 	history := time.Duration(s.History)
 	c.Refuse(history != 0 && history < time.Hour, "history is %s: the shortest is %s", history, time.Hour)
-	_, err := accesslog.NewParser(s.Format)
-	c.Note(err)
+	c.Choose("format", s.Format, visits.Formats...)
 	return c.Err
 }
 
 // logReader reads the logs of one source for all sites of its handler.
 type logReader struct {
-	accesslog.Reader
-	handler   *Handler
-	log       *logonce.Logger
-	hasPolled bool // the first poll has ended
+	visits.Reader
+	handler *Handler
+	log     *logonce.Logger
+	logs    atomic.Pointer[[]visits.Log] // as of the last poll; nil: none has ended
 }
 
 // logReaders returns a reader for each access_log source.
@@ -89,10 +92,9 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 			continue
 		}
 		r := &logReader{handler: h}
-		r.Source = len(all)
 		r.Filter = h.discovery.filter
+		r.Format = s.Format
 		r.History = cmp.Or(time.Duration(s.History), 30*24*time.Hour)
-		r.Now = func() time.Time { return h.app.now() }
 		for _, name := range s.Files {
 			replaced, err := caddy.NewReplacer().ReplaceOrErr(name, true, true)
 			if err == nil {
@@ -103,10 +105,6 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 			}
 			r.Files = append(r.Files, replaced)
 		}
-		r.Parser, _ = accesslog.NewParser(s.Format) // addTo has checked the format
-		// These settings decide which lines are visits.
-		r.Settings = xxhash.Sum64String(fmt.Sprintf("%q %q %v %q %q",
-			r.Files, s.Format, r.History, h.discovery.query, h.discovery.unlinked))
 		r.log = logonce.New(h.logger.With(zap.Strings("logs", r.Files)))
 		all = append(all, r)
 	}
@@ -129,57 +127,49 @@ func (a *App) readLogs() {
 
 // pollUntil polls until a context ends.
 func (r *logReader) pollUntil(ctx context.Context) {
+	// Which sites stand for others is known once they are ready, and what was logged before is read only once.
+	patience, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
+	for _, s := range r.handler.sites() {
+		if s.onDemand {
+			continue
+		}
+		select {
+		case <-s.ready:
+		case <-patience.Done():
+		}
+	}
 	for ctx.Err() == nil {
 		r.poll(ctx)
 		wait.Within(pollEvery, ctx.Done())
 	}
 }
 
-// sites returns the sites of the handler, and which of them join. Aliases do not: their main site gets their visits.
-// complete: no site that the configuration names is still to join.
-func (r *logReader) sites() (joins map[accesslog.Site]bool, complete bool) {
-	app := r.handler.app
-	joins = make(map[accesslog.Site]bool)
-	complete = true
-	app.mu.RLock()
-	defer app.mu.RUnlock()
-	for _, s := range app.sites {
-		if s.handler != r.handler {
-			continue
-		}
-		isMain := s.main.Load() == nil
-		joins[s] = isMain && wait.IsDone(s.ready)
-		if isMain && !joins[s] && !s.onDemand {
-			complete = false
-		}
-	}
-	return joins, complete
+// sites returns the sites of the handler.
+func (h *Handler) sites() []*site {
+	return h.app.sitesThat(func(s *site) bool { return s.handler == h })
 }
 
-// poll lets new sites join, and reads new lines.
+// poll reads new lines.
 func (r *logReader) poll(ctx context.Context) {
-	joins, complete := r.sites()
-	if !r.Join(joins, complete) {
-		return
+	byHost := make(map[string][]visits.Site)
+	for _, s := range r.handler.sites() {
+		// As visitors and as the server know it; and for lines without a host.
+		for _, host := range []string{origin.HostOf(s.origin), origin.HostOf(s.internalOrigin), ""} {
+			byHost[host] = append(byHost[host], s)
+		}
 	}
-	app := r.handler.app
-	begun := app.now()
-	read := r.Poll(ctx)
-	for result, n := range read {
-		app.counts.lines.WithLabelValues(result).Add(float64(n))
-	}
+	logs := r.Poll(ctx, r.handler.app.now(), byHost)
+	r.logs.Store(&logs)
 	if ctx.Err() != nil {
 		return
 	}
-	for _, log := range r.Logs() {
+	for _, log := range logs {
 		name := zap.String("log", log.Path)
-		r.log.OnceIf(log.Error != "", zapcore.WarnLevel, log.Path, "cannot read an access log",
+		r.log.Lasting(log.Error, zapcore.WarnLevel, log.Path, "cannot read an access log", "an access log is read again",
 			name, zap.String("error", log.Error), zap.Int("uid", os.Getuid()))
 		r.log.OnceIf(log.Hint != "", zapcore.WarnLevel, log.Path+" lines", "no line of an access log shows a visit",
 			name, zap.String("hint", log.Hint))
 	}
-	if !r.hasPolled {
-		r.hasPolled = true
-		r.log.Info("access log read", zap.Any("lines", read), zap.Duration("duration", app.now().Sub(begun)))
-	}
+	r.log.Once(zapcore.InfoLevel, "read", "access log read", zap.Any("lines", logs))
 }

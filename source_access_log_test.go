@@ -1,21 +1,15 @@
 package sitemap
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // jsonLine is a line as Caddy writes it.
@@ -43,17 +37,6 @@ func (v *visiting) logReader() *logReader {
 	return v.handler.logs[0]
 }
 
-// lines are what became of all lines so far.
-func (r *logReader) lines() map[string]int {
-	all := make(map[string]int)
-	for _, log := range r.Logs() {
-		for result, n := range log.Lines {
-			all[result] += n
-		}
-	}
-	return all
-}
-
 // appendTo writes lines at the end of a file.
 func (v *visiting) appendTo(name string, lines ...string) {
 	v.Helper()
@@ -67,26 +50,8 @@ func (v *visiting) appendTo(name string, lines ...string) {
 	}
 }
 
-// TestLogSettings: where other lines are visits, the logs are read from the beginning.
-func TestLogSettings(t *testing.T) {
-	settings := func(s *SourceAccessLog) uint64 { return newVisiting(t, &SourceLinks{}, s).logReader().Settings }
-	log := []string{"a.log"}
-	first := settings(&SourceAccessLog{Files: log})
-	if got := settings(&SourceAccessLog{Files: log, Discovery: Discovery{MaxPaths: 5, Expire: caddy.Duration(time.Hour)}}); got != first {
-		t.Error("other bounds are other settings")
-	}
-	for _, other := range []*SourceAccessLog{
-		{Files: log, History: caddy.Duration(time.Hour)}, {Files: log, Format: "json"}, {Files: []string{"b.log"}}, {Files: []string{"a.log", "b.log"}},
-		{Files: log, Discovery: Discovery{Query: []string{"page"}}}, {Files: log, Discovery: Discovery{Unlinked: []string{"/a"}}},
-	} {
-		if settings(other) == first {
-			t.Errorf("%+v: the same settings", other)
-		}
-	}
-}
-
-// TestLogReaderGoesOn: what was read, and given to a refresh, is not read again.
-func TestLogReaderGoesOn(t *testing.T) {
+// TestLogReader: new lines are read once, and their results counted.
+func TestLogReader(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access.log")
 	v := newVisiting(t, &SourceAccessLog{Files: []string{name}})
 	s := v.site("named.example", "")
@@ -96,123 +61,90 @@ func TestLogReaderGoesOn(t *testing.T) {
 	r.poll(t.Context())
 	v.want(s, "/a")
 	line("/b")
-	r.poll(t.Context()) // no refresh takes it
-	if r.lines()[accesslog.Counts] != 2 {
-		t.Errorf("got %v, want 2 visits", r.lines())
-	}
-	line("/c")
-	stored, _ := s.state.progress.Stored(true)
-	s.state.progress = accesslog.Progress{} // as after a crash
-	s.state.progress.Restore(stored)
-	again := v.logReader()
-	again.poll(t.Context())
-	if again.lines()[accesslog.Counts] != 2 {
-		t.Errorf("got %v, want the 2 visits that no refresh was given", again.lines())
-	}
-	if got := testutil.ToFloat64(v.app.counts.lines.WithLabelValues(accesslog.Counts)); got != 4 {
-		t.Errorf("got a count of %v visits, want 4", got)
-	}
-	if got := v.logs.FilterMessage("access log read").Len(); got != 2 {
-		t.Errorf("got %d reports, want one of each reader", got)
+	r.poll(t.Context())
+	r.poll(t.Context())
+	v.want(s, "/a", "/b")
+	if got := v.logs.FilterMessage("access log read").Len(); got != 1 {
+		t.Errorf("got %d reports, want one", got)
 	}
 }
 
-// TestPositionsOfGathered: positions are stored once all candidates were gathered: after a restart, the visits that were
-// not would be missing.
-func TestPositionsOfGathered(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.handler.discovery = &discovery{visitors: true, maxPaths: 10}
-		b.handler.sources = []input{&SourceAccessLog{}, sortedFunc{func(yield func(page.Page) error) error {
-			first := cmp.Or(yield(page.Page{Path: "/a"}), yield(page.Page{Path: "/b"}))
-			time.Sleep(2*firstPublication + firstPublication/2) // between two publications
-			return first
-		}}}
-		s := b.site("named.example")
-		s.state.progress.Set(0, 1, accesslog.Positions{"/a.log 1": 1})
-		for _, want := range []bool{false, true} {
-			ctx, cancel := context.WithCancel(t.Context())
-			if !want {
-				time.AfterFunc(2*firstPublication, cancel)
-			}
-			out := s.refresh(ctx, false)
-			records, err := s.state.records.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			meta := string(records.Generation.Meta())
-			if got := strings.Contains(meta, `"/a.log 1":1`); got != want || len(meta) == 0 || (out.Err == nil) != want {
-				t.Errorf("gathered %t: the positions are stored: %t, in %s, %v", want, got, meta, out.Err)
-			}
-			records.Release()
-			cancel()
-		}
-	})
+// TestLogSites: a line is for the sites of the handler that have its host; without one, for all.
+func TestLogSites(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.log")
+	v := newVisiting(t, &SourceAccessLog{Files: []string{name}})
+	s, other := v.site("named.example", ""), v.site("other.example", "")
+	v.appendTo(name,
+		jsonLine(v.clock, "NAMED.example", "/named", ""),
+		jsonLine(v.clock, "other.example:8080", "/other", ""),
+		jsonLine(v.clock, "third.example", "/third", ""),
+		jsonLine(v.clock, "", "/all", ""))
+	v.logReader().poll(t.Context())
+	v.want(s, "/all", "/named")
+	v.want(other, "/all", "/other")
 }
 
-// TestLogsWait: reading begins once all named sites that stand for themselves are ready.
+// TestLogsWait: reading begins once all named sites are ready.
 func TestLogsWait(t *testing.T) {
-	v := newVisiting(t, &SourceAccessLog{Files: []string{"a.log"}})
-	v.site("alias.example", "").main.Store(v.site("named.example", ""))
-	slow := v.site("slow.example", "")
-	slow.ready = make(chan struct{})
-	r := v.logReader()
-	if r.poll(t.Context()); r.hasPolled {
-		t.Error("it does not wait for a named site")
-	}
-	slow.onDemand = true
-	if r.poll(t.Context()); !r.hasPolled {
-		t.Error("it waits for a site on demand")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		v := newVisiting(t, &SourceAccessLog{Files: []string{filepath.Join(t.TempDir(), "a.log")}})
+		slow := v.site("slow.example", "")
+		slow.ready = make(chan struct{})
+		v.site("demanded.example", "").onDemand = true
+		r := v.logReader()
+		go r.pollUntil(v.app.running)
+		time.Sleep(logPatience - time.Second)
+		if r.logs.Load() != nil {
+			t.Error("it does not wait for a named site")
+		}
+		close(slow.ready)
+		synctest.Wait()
+		if r.logs.Load() == nil {
+			t.Error("it waits")
+		}
+		v.app.cancel()
+	})
 }
 
 // TestUnreadableLog: what cannot be read, or does not exist, is a warning once, and shown by status, until it can be read.
 func TestUnreadableLog(t *testing.T) {
+	const (
+		missing = "it does not exist, or was last written before 'history'"
+		failed  = "cannot read an access log"
+		useless = "no line of an access log shows a visit"
+	)
 	folder := t.TempDir()
-	damaged, other := filepath.Join(folder, "a.log.gz"), filepath.Join(folder, "b.log")
-	pattern, late := filepath.Join(folder, "*"), filepath.Join(folder, "none", "late.log")
-	v := newVisiting(t, &SourceAccessLog{Files: []string{pattern, late}})
+	name, late := filepath.Join(folder, "a.log"), filepath.Join(folder, "none", "late.log")
+	v := newVisiting(t, &SourceAccessLog{Files: []string{name, late}})
 	v.site("named.example", "")
 	r := v.logReader()
-	want := func(message string, times int, want ...accesslog.Log) {
+	wantWarned := map[string]int{failed: 2}
+	want := func(problem, hint string) {
 		t.Helper()
 		for range 3 {
 			r.poll(t.Context())
 		}
-		if got := v.logs.FilterMessage(message).Len(); got != times {
-			t.Errorf("got %d times %s, want %d", got, message, times)
+		for message, times := range wantWarned {
+			if got := v.logs.FilterMessage(message).Len(); got != times {
+				t.Errorf("got %d times %s, want %d", got, message, times)
+			}
 		}
-		if got := r.Logs(); !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-	}
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		logs := *r.logs.Load()
+		if len(logs) != 2 || logs[0].Path != name || !strings.HasPrefix(logs[0].Error, problem) || !strings.HasPrefix(logs[0].Hint, hint) || logs[1].Error != missing {
+			t.Errorf("got %+v", logs)
 		}
 	}
-	none := map[string]int{}
-	isMissing := func(name string) accesslog.Log {
-		return accesslog.Log{Path: name, Lines: none, Error: "it does not exist, or was last written before 'history'"}
-	}
-	want("cannot read an access log", 2, isMissing(pattern), isMissing(late))
-	log := accesslog.Log{Path: strings.TrimSuffix(damaged, ".gz"), Lines: none, Error: "uncompressing " + damaged + ": gzip: invalid header"}
-	for times := range 2 {
-		write(damaged, strings.Repeat("not gzip", times+2))
-		want("cannot read an access log", times+3, log, isMissing(late))
-		if err := os.Remove(damaged); err != nil {
-			t.Fatal(err)
-		}
-		want("cannot read an access log", times+3, isMissing(pattern), accesslog.Log{Path: log.Path, Lines: none}, isMissing(late))
-	}
-	const message = "no line of an access log shows a visit"
-	const hint = "it is in no format that can be read: let the server write Caddy's JSON, 'common' or 'combined'"
-	write(other, "not a line\nanother one\n")
-	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 2}, Hint: hint}, isMissing(late))
-	v.appendTo(other, combinedLine(v.clock, "", "/a"), "and one more")
-	want(message, 1, accesslog.Log{Path: log.Path, Lines: none}, accesslog.Log{Path: other, Lines: map[string]int{accesslog.ErrSyntax.Error(): 3, accesslog.Counts: 1}}, isMissing(late))
-	if pollEvery > 10*time.Second {
-		t.Errorf("a log is tried again after %s", pollEvery)
+	want(missing, "")
+	v.appendTo(name+".gz", "no gzip, whatever its name says")
+	wantWarned[failed] = 3
+	want("reading "+name+".gz: gzip: invalid header", "")
+	v.appendTo(name, "not a line", "another one")
+	wantWarned[useless] = 1
+	want("", "its lines are in no format that can be read: see https://")
+	v.appendTo(name, combinedLine(v.clock, "", "/a"), "and one more")
+	want("", "")
+	if logs := *r.logs.Load(); logs[0].Hint != "" || logs[0].Error != "" || logs[0].Lines[visits.Counts] != 1 {
+		t.Errorf("got %+v", logs)
 	}
 }
 

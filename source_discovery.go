@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -129,8 +128,8 @@ func (d *Discovery) addTo(all *discovery) error {
 	var c option.Checker
 	c.Refuse(len(d.Query) > 20, "query names %d parameters: use at most 20", len(d.Query))
 	for i, key := range d.Query {
-		c.Refuse(key == "", "query has an empty name")
-		c.Refuse(key == "*" || strings.ContainsAny(key, "?=&,{"), "query '%s': use names of parameters, such as page lang", key)
+		isName := key != "" && key != "*" && !strings.ContainsAny(key, "?=&,{")
+		c.Refuse(!isName, "query '%s': use names of parameters, such as page lang", key)
 		c.Refuse(origin.IsTracking(key), "query '%s': it is a tracking parameter, which does not tell pages apart", key)
 		c.Refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
 		if !slices.Contains(all.query, key) {
@@ -181,17 +180,14 @@ func joinDiscoveries(sources []input, crawlOff bool) (*discovery, error) {
 func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) error) error {
 	s := r.site
 	d := s.handler.discovery
-	s.state.progress.Gather()
-	oldest := r.Now.Add(-d.expire)
-	for _, path := range s.state.visited.Sorted(oldest.Unix()) {
+	for _, path := range s.state.visited.Sorted(r.Now.Add(-d.expire).Unix()) {
 		if err := yield(page.Page{Path: path, Visited: true}); err != nil {
 			return err
 		}
 	}
-	if _, dropped := s.state.visited.Count(); dropped > 0 {
-		s.logger.Once(zapcore.WarnLevel, "max_paths", "not all visited pages are remembered: raise 'max_paths'",
-			zap.Int("max_paths", d.most(s.onDemand)))
-	}
+	_, dropped := s.state.visited.Count()
+	s.logger.OnceIf(dropped > 0, zapcore.WarnLevel, "max_paths", "not all visited pages are remembered: raise 'max_paths'",
+		zap.Int("max_paths", d.most(s.onDemand)))
 	return nil
 }
 
@@ -205,24 +201,21 @@ func (d *discovery) most(onDemand bool) int {
 	return d.maxPaths
 }
 
-// Visit implements [accesslog.Site].
-func (s *site) Visit(path string, at int64) bool {
+// Note implements [visits.Site].
+func (s *site) Note(path string, at int64, isSignal bool) {
 	s = cmp.Or(s.main.Load(), s)
 	d := s.handler.discovery
-	if d == nil || !strings.HasPrefix(path, s.scope) {
-		return false
+	switch {
+	case d == nil || !strings.HasPrefix(path, s.scope):
+	case isSignal:
+		s.signal(path)
+	default:
+		s.state.visited.Add(path, at, d.most(s.onDemand))
 	}
-	s.state.visited.Add(path, at, d.most(s.onDemand))
-	return true
 }
 
-// Signal implements [accesslog.Site]. The crawl drops what it does not list, and fetches the rest as anybody would: what
-// visitors got is not believed.
-func (s *site) Signal(path string) {
-	s = cmp.Or(s.main.Load(), s)
-	if !strings.HasPrefix(path, s.scope) {
-		return
-	}
+// signal has a page fetched if it is listed, as anybody would fetch it: what a visitor got is not believed.
+func (s *site) signal(path string) {
 	s.crawler.Signal(path, store.ByVisitor)
 	if s.state.fleet == nil {
 		return
@@ -230,16 +223,12 @@ func (s *site) Signal(path string) {
 	// Only the process that has signals knows of them: it is to be the next to refresh the site. To see whether the page
 	// is listed takes a millisecond, and anybody may request what is not.
 	now := s.app.now().Unix()
-	last := s.state.signalAt.Load()
-	if now != last && s.state.signalAt.CompareAndSwap(last, now) && s.isListed(path) {
+	if s.state.signalAt.Swap(now) != now && s.isListed(path) {
 		s.state.signals.Add(1)
 	}
 }
 
-// Progress implements [accesslog.Site].
-func (s *site) Progress() *accesslog.Progress { return &s.state.progress }
-
-// serveRecording calls the next handler, and records the visit if the response shows one, or that the page may be gone.
+// serveRecording calls the next handler, and records the visit by its response.
 func (h *Handler) serveRecording(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	_, own := probeOf(r)
 	if own || !onlyReads(r) || !wait.IsDone(h.app.started) {
@@ -248,56 +237,39 @@ func (h *Handler) serveRecording(w http.ResponseWriter, r *http.Request, next ca
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
 	err := next.ServeHTTP(recorder, r)
 	status := recorder.Status()
-	// A response that broke off shows neither a page nor that one is gone.
-	if err != nil && status != 0 {
+	switch {
+	case err != nil && status != 0:
+		// A response that broke off shows neither a page nor that one is gone.
 		return err
-	}
-	// A file server says by an error that it does not find a page.
-	if err != nil {
+	case err != nil:
+		// A file server says by an error that it does not find a page.
 		status = statusOf(err)
 	}
-	h.note(r, status, recorder.Header(), err == nil)
+	h.note(r, status, recorder.Header())
 	return err
 }
 
-// note records a visit by its response; isSent says that there was one, or else an error with a status.
-func (h *Handler) note(r *http.Request, status int, header http.Header, isSent bool) {
+// note records a visit by the status and header of its response.
+func (h *Handler) note(r *http.Request, status int, header http.Header) {
 	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request) // before rewrites
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	user, _ := repl.GetString("http.auth.user.id") // by a handler that knows
-	visit := visits.Visit{
+	path, result := h.discovery.filter.Judge(&visits.Visit{
 		Method:      r.Method,
-		Host:        r.Host,
 		URI:         original.RequestURI,
+		User:        len(r.Header["Authorization"]) > 0 || user != "",
 		Status:      status,
 		UserAgent:   cmp.Or(r.UserAgent(), "-"), // "-" says that there is none
 		ContentType: header.Get("Content-Type"),
 		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
 		Location:    header.Get("Location"),
-		User:        len(r.Header["Authorization"]) > 0 || user != "",
-	}
-	now := h.app.now().Unix()
-	page, reason := h.discovery.filter.Page(&visit)
-	isPage := reason == "" && isSent
-	if !isPage {
-		var isSignal bool
-		page, isSignal = h.discovery.filter.Signal(&visit, now)
-		if !isSignal {
-			return
-		}
-	}
+	})
 	id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path))
-	if err != nil { // only of the Host header: the response has been sent
+	if path == "" || err != nil {
 		return
 	}
 	// Not App.site: a Host header alone must not make a site.
-	s := h.app.lookup(id)
-	if s == nil {
-		return
-	}
-	if isPage {
-		s.Visit(page, now)
-	} else {
-		s.Signal(page)
+	if s := h.app.lookup(id); s != nil {
+		s.Note(path, h.app.now().Unix(), result != visits.Counts)
 	}
 }

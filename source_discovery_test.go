@@ -34,7 +34,7 @@ func TestDiscoverySettings(t *testing.T) {
 		{traffic, `{"query": ["page", "Page", "ids[]", "a b"], "unlinked": [], "expire": "1h", "max_paths": 1}`, ""},
 		{traffic, `{"max_paths": 10000000, "unlinked": ["*"]}`, ""},
 
-		{traffic, `{"query": [""]}`, "traffic: query has an empty name"},
+		{traffic, `{"query": [""]}`, "traffic: query '': use names of parameters, such as page lang"},
 		{traffic, `{"unlinked": [""]}`, "traffic: unlinked: path pattern '' matches nothing: it must begin with '/' or '*'"},
 		{traffic, `{"max_paths": -1}`, "traffic: max_paths is -1: use 1 to 10000000"},
 		{traffic, `{"depth": 3}`, `json: unknown field "depth"`},
@@ -47,7 +47,7 @@ func TestDiscoverySettings(t *testing.T) {
 		{logs, `{"files": ["/a.log", ""]}`, "access_log: an access log has an empty name"},
 		{logs, `{"files": ["/{http.request.host}.log"]}`, "access_log '/{http.request.host}.log': unrecognized placeholder {http.request.host}"},
 		{logs, `{"files": ["/{x}.log"]}`, "access_log '/{x}.log': unrecognized placeholder {x}"},
-		{logs, `{"files": ["/a.log"], "format": "xml"}`, "access_log: unknown format 'xml': use one of auto, json, common, combined"},
+		{logs, `{"files": ["/a.log"], "format": "xml"}`, "access_log: format is 'xml': use one of auto, json, common, combined"},
 		{logs, `{"files": ["/a.log"], "max_paths": -1}`, "access_log: max_paths is -1: use 1 to 10000000"},
 		{logs, `{"files": ["/a.log"], "fields": {}}`, `json: unknown field "fields"`},
 	} {
@@ -117,7 +117,7 @@ func TestMaxPaths(t *testing.T) {
 	v := newVisiting(t, &SourceTraffic{Discovery{MaxPaths: 2, Expire: caddy.Duration(time.Hour)}})
 	s := v.site("a.example", "")
 	for _, path := range []string{"/c", "/a", "/b", "/a"} {
-		s.Visit(path, v.clock.Unix())
+		s.Note(path, v.clock.Unix(), false)
 	}
 	v.want(s, "/a", "/c")
 	v.want(s, "/a", "/c")
@@ -125,7 +125,7 @@ func TestMaxPaths(t *testing.T) {
 		t.Errorf("got %d warnings, want 1", got)
 	}
 	v.clock = v.clock.Add(30 * time.Minute)
-	s.Visit("/a", v.clock.Unix())
+	s.Note("/a", v.clock.Unix(), false)
 	v.clock = v.clock.Add(time.Hour)
 	v.want(s, "/a")
 	for onDemand, most := range map[bool]int{false: 1_000_000, true: 500} {
@@ -141,7 +141,7 @@ func TestVisitOfAlias(t *testing.T) {
 	v := newVisiting(t, &SourceTraffic{})
 	main, alias := v.site("a.example", ""), v.site("www.a.example", "")
 	alias.main.Store(main)
-	alias.Visit("/a", v.clock.Unix())
+	alias.Note("/a", v.clock.Unix(), false)
 	v.want(main, "/a")
 	v.want(alias)
 }
@@ -166,7 +166,7 @@ func newVisiting(t testing.TB, sources ...input) *visiting {
 	v.handler = h
 	v.app = &App{
 		number: math.MaxUint64, // whatever configurations other tests have started
-		logger: h.logger, sampled: logonce.PerMinute(h.logger), now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site), hosts: make(map[siteID]*hostSite), keys: make(map[string]bool),
+		logger: h.logger, sampled: logonce.PerMinute(h.logger), now: func() time.Time { return v.clock }, handlers: []*Handler{h}, sites: make(map[siteID]*site), keys: make(map[string]bool),
 		started: make(chan struct{}), counts: newCounts(nil),
 	}
 	h.app = v.app

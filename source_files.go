@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -65,8 +65,8 @@ type SourceFiles struct {
 	// those of the site's `file_server`, else `index.html`, `index.txt`.
 	Index []string `json:"index,omitempty"`
 
-	// Whether `about.html` is listed as `/about`: `on`, `off`, or `auto`, which requests a few pages to
-	// find out. Default: `auto`.
+	// Whether `about.html` is listed as `/about`: `on`, `off`, or `auto`, which requests a few pages after each start and
+	// reload to find out. Default: `auto`.
 	CleanURLs string `json:"clean_urls,omitempty"`
 
 	// The name of the file system, as in `file_server`. Placeholders are replaced. Default: that of the site.
@@ -126,33 +126,24 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	mayBeByLinks := r.site.handler.isDefault && r.probed.robots.closed
 	isBeside := len(r.probed.beside) > 0 // all files are in other roots
 	isUnserved := s.Root == "" && r.probed.unserved
-	if isBeside && isUnserved || o.Root == "" && (mayBeByLinks || isBeside) {
+	if o.Root == "" || isUnserved {
+		why := r.probed.noRoot
+		if o.Root != "" {
+			why = fmt.Sprintf("no 'file_server' serves its root, %s: "+
+				"add one, or name a source such as 'links', 'urls' or 'files <root>'", o.Root)
+		}
+		isExpected := isBeside || o.Root == "" && mayBeByLinks
+		if !isExpected {
+			r.Warn("no root", "the site's files are not listed: "+why)
+		}
 		return nil
 	}
-	if o.Root == "" {
-		r.Warn("no root", "the site's files are not listed: "+r.probed.noRoot)
-		return nil
-	}
-	if isUnserved {
-		r.Warn("no root", fmt.Sprintf("the site's files are not listed: no 'file_server' serves its root, %s: "+
-			"add one, or name a source such as 'links', 'urls' or 'files <root>'", o.Root))
-		return nil
-	}
-	switch s.CleanURLs {
-	case "off":
-	case "on":
-		o.CleanURLs = true
-	default:
-		o, err = files.LearnCleanURLs(ctx, o, func(path string) files.Response { return r.fetchFile(ctx, path) })
-	}
+	o.Spelling, err = s.spelling(ctx, r, &o)
 	if err != nil {
 		return err
 	}
-	o.Watcher = r.watcher(s)
-	stats, err := files.Scan(ctx, o, func(p page.Page) error {
-		s.noteIncluded(&o, p.Path)
-		return yield(p)
-	})
+	o.Watch = r.site.watch
+	stats, err := files.Scan(ctx, o, yield)
 	for reason, n := range stats.LeftOut {
 		r.LeaveOut(reason, n)
 	}
@@ -166,19 +157,21 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	return err
 }
 
-// noteIncluded notes whether an include pattern matches the file that is listed at a path: perhaps an index file, or one
-// without its ending.
-func (s *SourceFiles) noteIncluded(o *files.Options, path string) {
-	if s.included == nil || s.included.hasMatched.Load() {
-		return
+// spelling returns how the server spells the URLs of files. That is learnt once in a configuration.
+func (s *SourceFiles) spelling(ctx context.Context, r *Refresh, o *files.Options) (files.Spelling, error) {
+	if s.CleanURLs == "on" || s.CleanURLs == "off" {
+		return files.Spelling{Clean: s.CleanURLs == "on"}, nil
 	}
-	names := []string{path, path + ".html"}
-	for _, index := range o.IndexNames() {
-		names = append(names, path+index)
+	root := o.At + " " + o.Root
+	if learnt, isKnown := r.site.spellings.Load(root); isKnown {
+		return learnt.(files.Spelling), nil
 	}
-	for _, name := range names {
-		s.included.Match(name)
+	get := func(path string) files.Response { return r.fetchFile(ctx, path) }
+	learnt, isKnown, err := files.LearnSpelling(ctx, *o, get)
+	if isKnown && err == nil {
+		r.site.spellings.Store(root, learnt)
 	}
+	return learnt, err
 }
 
 // maxCompared bytes of two responses tell whether they are one page.
@@ -192,7 +185,7 @@ func (r *Refresh) fetchFile(ctx context.Context, path string) files.Response {
 	}
 	f := files.Response{Status: res.Status, Body: res.Body}
 	to := resolveLocation(r.BaseURL+path, res.Header.Get("Location"))
-	f.To, _ = htmlmeta.PathOn(r.BaseURL, to)
+	f.To, _ = html.PathOn(r.BaseURL, to)
 	return f
 }
 
@@ -207,19 +200,16 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 			return o, fmt.Errorf("'%s': %w", value, err)
 		}
 	}
-	root := replaced[0]
-	fileSystemName := replaced[1]
 	o = files.Options{
 		FS:      r.FS,
-		Root:    cmp.Or(root, r.Root),
+		Root:    cmp.Or(replaced[0], r.Root),
 		At:      r.Prefix,
 		Include: slices.Concat(s.IncludeOnly, s.Include),
 		Exclude: slices.Concat(s.Exclude, r.probed.standIns),
-		Compile: func(patterns []string) func(string) bool {
-			return compilePatterns(new(option.Checker), "", patterns).Match
-		},
+		Compile: s.compile,
 		Hide:    slices.Clone(r.Hide),
 		Index:   s.Index,
+		Front:   s.front,
 		Workers: r.Workers,
 		Now:     r.Now,
 	}
@@ -237,7 +227,6 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 	if o.Index == nil {
 		o.Index = r.Index
 	}
-	o.Front = s.front
 	if s.Root == "" {
 		o.Front = r.probed.front
 	}
@@ -247,10 +236,21 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 			o.Exclude = append(o.Exclude, other.at+"/*")
 		}
 	}
-	if fileSystemName != "" {
-		o.FS, err = fileSystem(r.site.handler.ctx, fileSystemName)
+	if name := replaced[1]; name != "" {
+		o.FS, err = fileSystem(r.site.handler.ctx, name)
 	}
 	return o, err
+}
+
+// compile returns a matcher of patterns, which notes whether one of Include and IncludeOnly matches, too.
+func (s *SourceFiles) compile(patterns []string) func(path string) bool {
+	compiled := compilePatterns(new(option.Checker), "", patterns)
+	return func(path string) bool {
+		if s.included != nil && !s.included.hasMatched.Load() {
+			s.included.Match(path)
+		}
+		return compiled.Match(path)
+	}
 }
 
 // servedFolders are what the files sources scan. One whose settings are wrong says so when it is read.

@@ -83,6 +83,12 @@ func TestFilesOptions(t *testing.T) {
 			t.Errorf("%+v: got %s, %v, want %s", test.source, got, err, test.want)
 		}
 	}
+	r.probed.front = "home.html"
+	for want, source := range map[string]SourceFiles{"home.html": {}, "start.html": {Root: "/srv/www", front: "start.html"}} {
+		if o, err := source.options(r); err != nil || o.Front != want {
+			t.Errorf("%+v: got the front page %q, %v, want %q", source, o.Front, err, want)
+		}
+	}
 	if all := r.Hide[:2]; all[1] != "" {
 		t.Errorf("what the file server hides became %q", all)
 	}

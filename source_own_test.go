@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,7 +19,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
@@ -32,8 +31,18 @@ func (b *bench) readOwn(s *site, probed probeResult, at time.Time) (string, erro
 	if err != nil {
 		b.Fatal(err)
 	}
+	return b.ownPages(r)
+}
+
+// ownPages returns the paths that the own sitemaps name in a refresh.
+func (b *bench) ownPages(r *Refresh) (string, error) {
+	// A reading may be under way that looks at it.
+	if !b.handler.isDefault {
+		b.handler.isDefault = true
+	}
+	r.lookAtOwn(b.Context())
 	var paths []string
-	err = r.ownSitemaps(b.Context(), func(p page.Page) error {
+	err := r.ownSitemaps(b.Context(), func(p page.Page) error {
 		paths = append(paths, p.Path)
 		return nil
 	})
@@ -88,27 +97,41 @@ func TestOwnSitemapsStay(t *testing.T) {
 		"no response":   func(http.ResponseWriter) error { panic("broken") },
 		"a broken file": func(w http.ResponseWriter) error { fmt.Fprint(w, "<urlset><url><loc>/c</loc></ur"); return nil },
 	} {
-		b := newBench(t, nil)
+		b := newBench(t, func(h *Handler) { h.isDefault = true })
+		b.lists("/", "/a", "/b", "/c")
+		b.names("/")
+		listed := b.pages
 		failing := false
+		own := indexOf("/own.xml")
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			upstream(r)
-			if failing {
+			switch {
+			case r.URL.Path == "/sitemap.xml":
+				fmt.Fprint(w, own)
+			case r.URL.Path != "/own.xml":
+				return listed(w, r)
+			case failing:
 				return fail(w)
+			default:
+				fmt.Fprint(w, "<urlset><url><loc>http://named.example/a</loc></url><url><loc>http://named.example/b</loc></url></urlset>")
 			}
-			fmt.Fprint(w, "<urlset><url><loc>http://named.example/a</loc></url></urlset>")
 			return nil
 		}
 		s := b.site("named.example")
-		if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/a" || err != nil {
-			t.Fatalf("%s: got %s, %v", name, got, err)
-		}
+		s.state.own.Store(nil)
+		b.wantPages(s, 3)
 		failing = true
-		if got, err := b.readOwn(s, probeResult{}, b.clock.Add(ownInterval)); got != "/a" || err == nil {
-			t.Errorf("%s: got %s, %v", name, got, err)
+		for range 3 {
+			b.clock = b.clock.Add(ownInterval)
+			b.wantPages(s, 3)
+		}
+		if own := s.state.own.Load(); own.err == nil || len(own.pages) > 0 {
+			t.Errorf("%s: got %d pages, %v", name, len(own.pages), own.err)
 		}
 		failing = false
-		if got, err := b.readOwn(s, probeResult{}, b.clock.Add(ownInterval+ownRetry)); got != "/a" || err != nil {
-			t.Errorf("%s, and then none: got %s, %v", name, got, err)
+		b.clock = b.clock.Add(ownInterval)
+		b.wantPages(s, 3)
+		if own := s.state.own.Load(); own.err != nil || len(own.pages) != 2 {
+			t.Errorf("%s, and then none: got %d pages, %v", name, len(own.pages), own.err)
 		}
 	}
 }
@@ -129,7 +152,7 @@ func TestOwnSitemapsWithoutRobots(t *testing.T) {
 	s := b.site("named.example")
 	open := probeResult{robots: robotsRules{sitemaps: []string{"http://named.example/named.txt"}}}
 	closed := probeResult{robots: robotsRules{closed: true, status: http.StatusBadGateway}}
-	const unknown = "robots.txt, which may name more of them, cannot be fetched"
+	const unknown = "they are not read yet"
 	for _, step := range []struct {
 		name   string
 		probed probeResult
@@ -148,7 +171,7 @@ func TestOwnSitemapsWithoutRobots(t *testing.T) {
 		{"it fails then", closed, "", ""},
 	} {
 		if step.name == "another process" {
-			s.own.Store(nil)
+			s.state.own.Store(nil)
 			s.serve(new(publish.Snapshot))
 		}
 		got, err := b.readOwn(s, step.probed, b.clock)
@@ -159,59 +182,70 @@ func TestOwnSitemapsWithoutRobots(t *testing.T) {
 	}
 }
 
-// TestOwnSitemapsPace: the documents of an application are requested at the limiter's pace, over as many refreshes as
-// that takes, and one that fails alone is requested again, later and later.
+// TestOwnSitemapsPace: the documents of an application are requested at the limiter's pace, beside the refreshes, each once in
+// ten minutes, and where one fails, a tenth of the time. No refresh waits for them for long, and all of them come at once.
 func TestOwnSitemapsPace(t *testing.T) {
 	const children = 30
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.handler.limiter = crawl.NewLimiter(2, 1)
-		var at []time.Time
-		requests := make(map[string][]time.Time)
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			upstream(r)
-			at = append(at, time.Now())
-			requests[r.URL.Path] = append(requests[r.URL.Path], time.Now())
-			switch r.URL.Path {
-			case "/sitemap.xml":
-				fmt.Fprint(w, indexOf(numbered(children)...))
-			case "/page-000007":
-				w.WriteHeader(http.StatusInternalServerError)
-			default:
-				fmt.Fprint(w, r.URL.Path+"\n")
+	for name, test := range map[string]struct {
+		status   int
+		want     int // pages
+		requests int // for each document in 50 minutes
+	}{
+		"all are there": {http.StatusOK, children, 5},
+		"one fails":     {http.StatusInternalServerError, children - 1, 20},
+	} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.handler.limiter = crawl.NewLimiter(2, 1)
+			var at []time.Time
+			requests := make(map[string]int)
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				upstream(r)
+				at = append(at, time.Now())
+				requests[r.URL.Path]++
+				switch {
+				case r.URL.Path == "/sitemap.xml":
+					fmt.Fprint(w, indexOf(numbered(children)...))
+				case r.URL.Path == "/page-000007" && test.status != http.StatusOK:
+					w.WriteHeader(test.status)
+				default:
+					fmt.Fprint(w, r.URL.Path+"\n")
+				}
+				return nil
 			}
-			return nil
-		}
-		s := b.site("named.example")
-		probed := probeResult{made: true}
-		if _, err := b.readOwn(s, probed, time.Now()); err != nil {
-			t.Errorf("while nothing is known yet, documents that are not read are no error: got %v", err)
-		}
-		if n := len(at); n < 2 || n > 6 {
-			t.Errorf("%d documents were requested while clients wait", n)
-		}
-		s.setReady()
-		for range 50 { // minutes
-			got, err := b.readOwn(s, probed, time.Now())
-			if n := len(strings.Fields(got)); n != children-1 || err == nil || !strings.Contains(err.Error(), "/page-000007: status 500") {
-				t.Fatalf("got %d pages, %v", n, err)
+			s := b.site("named.example")
+			probed := probeResult{made: true}
+			begun := time.Now()
+			got, err := b.readOwn(s, probed, begun)
+			if got != "" || err != nil || time.Since(begun) > firstPatience {
+				t.Errorf("%s: while nothing is known: got %q, %v after %s", name, got, err, time.Since(begun))
 			}
+			s.setReady()
 			time.Sleep(time.Minute)
-		}
-		for i := range at[1:] {
-			if pause := at[i+1].Sub(at[i]); pause < 499*time.Millisecond {
-				t.Errorf("request %d came %s after the one before", i+1, pause)
+			for range 50 { // minutes
+				begun := time.Now()
+				got, err := b.readOwn(s, probed, begun)
+				hasFailed := err != nil && strings.Contains(err.Error(), "/page-000007: status 500")
+				if n := len(strings.Fields(got)); n != test.want || (err != nil) != (test.status != http.StatusOK) || hasFailed != (err != nil) {
+					t.Fatalf("%s: got %d pages, %v", name, n, err)
+				}
+				if time.Since(begun) > firstPatience {
+					t.Errorf("%s: a refresh has waited for %s", name, time.Since(begun))
+				}
+				time.Sleep(time.Minute)
 			}
-		}
-		for path, at := range requests {
-			want := 1
-			if path == "/page-000007" {
-				want = 6 // after 1, 2, 4, 8, 16 minutes
+			synctest.Wait()
+			for i := range at[1:] {
+				if pause := at[i+1].Sub(at[i]); pause < 499*time.Millisecond {
+					t.Errorf("%s: request %d came %s after the one before", name, i+1, pause)
+				}
 			}
-			if len(at) != want {
-				t.Errorf("%s was requested %d times, want %d", path, len(at), want)
+			for path, n := range requests {
+				if n < test.requests-3 || n > test.requests+1 {
+					t.Errorf("%s: %s was requested %d times, want %d", name, path, n, test.requests)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // TestOwnSitemapsPaceBesideFiles: where a file is the front page, so that the first request to an upstream is that for its
@@ -240,9 +274,10 @@ func TestOwnSitemapsPaceBesideFiles(t *testing.T) {
 		for range 5 { // minutes
 			_, _ = b.readOwn(s, probeResult{}, time.Now())
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			isDown = false
 		}
-		if len(at) != 1+2*children {
+		if len(at) != 2+2*children {
 			t.Errorf("got %d requests", len(at))
 		}
 		for i := range at[min(len(at), 2):] { // it takes one response to know that an upstream responds
@@ -253,8 +288,7 @@ func TestOwnSitemapsPaceBesideFiles(t *testing.T) {
 	})
 }
 
-// TestOwnSitemapsRenamed: pages are not gone while an application names its documents otherwise and these are not read
-// yet, also in the process that has read the first ones.
+// TestOwnSitemapsRenamed: pages are not gone while an application names its documents otherwise and these are not read yet.
 func TestOwnSitemapsRenamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.handler.limiter = crawl.NewLimiter(1, 1)
@@ -265,25 +299,33 @@ func TestOwnSitemapsRenamed(t *testing.T) {
 				fmt.Fprint(w, indexOf(fmt.Sprintf("/%d.txt", version)))
 				return nil
 			}
-			fmt.Fprint(w, "/a\n")
+			fmt.Fprintf(w, "/a\n/%d\n", version)
 			return nil
 		}
 		s := b.site("named.example")
 		probed := probeResult{made: true}
 		s.setReady()
-		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
+		b.readOwn(s, probed, time.Now())
+		time.Sleep(ownInterval)
+		if got, err := b.readOwn(s, probed, time.Now()); got != "/1 /a" || err != nil {
 			t.Fatalf("at first: got %s, %v", got, err)
 		}
+		synctest.Wait()
 		version = 2
 		b.limit(s, 1.0/3600)
 		time.Sleep(ownInterval)
-		if got, err := b.readOwn(s, probed, time.Now()); got != "" || err == nil || err.Error() != "1 of 2 documents are not read yet" {
+		if got, err := b.readOwn(s, probed, time.Now()); got != "/1 /a" || err != nil {
 			t.Errorf("renamed: got %s, %v", got, err)
+		}
+		time.Sleep(3 * time.Hour)
+		if got, err := b.readOwn(s, probed, time.Now()); got != "/2 /a" || err != nil {
+			t.Errorf("read: got %s, %v", got, err)
 		}
 	})
 }
 
-// TestOwnSitemapsUnread: after a restart, pages that documents named before are not gone while these are not read.
+// TestOwnSitemapsUnread: after a restart, pages that documents named before are not gone while these are not read. A reload
+// goes on with what was read.
 func TestOwnSitemapsUnread(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
@@ -300,73 +342,73 @@ func TestOwnSitemapsUnread(t *testing.T) {
 		s.serve(snapshotOf(t, 10, "/a"))
 		probed := probeResult{made: true}
 		_, err := b.readOwn(s, probed, time.Now())
-		if err == nil || err.Error() != "1 of 2 documents are not read yet" {
+		if err == nil || err.Error() != "they are not read yet" {
 			t.Errorf("got %v", err)
 		}
 		time.Sleep(time.Hour)
 		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
 			t.Errorf("an hour later: got %s, %v", got, err)
 		}
+		s.ownReading.Store(nil) // the configuration after has a site of its own, with the same state
+		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
+			t.Errorf("after a reload: got %s, %v", got, err)
+		}
 	})
 }
 
-// TestOwnSitemapsUnreadAfterReload: after a reload, no page is missing because of documents that named none before.
-func TestOwnSitemapsUnreadAfterReload(t *testing.T) {
-	const unread = "1 of 1 documents are not read yet"
-	for name, test := range map[string]struct {
-		firstLook bool
-		content   string
-		want      string
-	}{
-		"unread":  {firstLook: true, content: "/a\n", want: fmt.Sprint(nil)},
-		"missing": {want: fmt.Sprint(nil)},
-		"read":    {content: "/a\n", want: unread},
-	} {
-		inBubble(t, func(t *testing.T, b *bench) {
-			b.handler.limiter = crawl.NewLimiter(1.0/600, 1)
-			b.pages = func(w http.ResponseWriter, r *http.Request) error {
-				upstream(r)
-				if test.content == "" {
-					return caddyhttp.Error(http.StatusNotFound, nil)
-				}
-				fmt.Fprint(w, test.content)
-				return nil
+// TestOwnSitemapsOfYoungSite: while nothing of a site was listed yet, nothing is missing until its sitemaps are read, also after
+// a reload.
+func TestOwnSitemapsOfYoungSite(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.handler.limiter = crawl.NewLimiter(1.0/600, 1)
+		b.handler.limiter.AwaitTurn(t.Context(), schedule.Fresh) // another site has the turn of these ten minutes
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			upstream(r)
+			fmt.Fprint(w, "/a\n")
+			return nil
+		}
+		s := b.site("named.example")
+		for _, step := range []string{"at first", "the front page is listed", "a reload"} {
+			if got, err := b.readOwn(s, probeResult{made: true}, time.Now()); got != "" || err != nil {
+				t.Errorf("%s: got %s, %v", step, got, err)
 			}
-			s := b.site(name + ".example")
-			s.firstLook = test.firstLook
-			probed := probeResult{made: true}
-			if _, err := b.readOwn(s, probed, time.Now()); err != nil {
-				t.Fatalf("%s: at first: got %v", name, err)
+			s.serve(snapshotOf(t, 1, "/"))
+			if step == "a reload" {
+				s.ownReading.Store(nil)
 			}
-			s.firstLook = false
-			s.serve(snapshotOf(t, 1, "/a"))
-			if !test.firstLook { // the next refresh
-				if _, err := b.readOwn(s, probed, time.Now()); err != nil {
-					t.Fatalf("%s: then: got %v", name, err)
-				}
-			}
-			b.limit(s, 1.0/3600)
-			b.handler.limiter.AwaitTurn(t.Context(), schedule.Fresh) // another site has the turn of this hour
-			s.own.Store(nil)                                         // the configuration after has a site of its own, with the same state
-			if _, err := b.readOwn(s, probed, time.Now()); fmt.Sprint(err) != test.want {
-				t.Errorf("%s before: got %v, want %s", name, err, test.want)
-			}
-		})
+		}
+	})
+}
+
+// TestOwnSitemapsMissing: where there were none, it is no failure that what may be there by now cannot be read.
+func TestOwnSitemapsMissing(t *testing.T) {
+	b := newBench(t, nil)
+	status := http.StatusNotFound
+	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(status)
+		return nil
+	}
+	s := b.site("named.example")
+	s.serve(listing(1))
+	for _, status = range []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusServiceUnavailable} {
+		if got, err := b.readOwn(s, probeResult{}, b.clock); got != "" || err != nil {
+			t.Errorf("%d: got %s, %v", status, got, err)
+		}
 	}
 }
 
 // TestOwnSitemapsElsewhere: a sitemap that has URLs of another host says so.
 func TestOwnSitemapsElsewhere(t *testing.T) {
-	const warning = ownElsewhere
+	const warning = "some lines of the site's own sitemap" + refusedLines
 	for name, test := range map[string]struct {
 		content string
 		warns   bool
-		urls    int64
+		urls    int
 	}{
 		"pages":            {"<urlset><url><loc>https://www.example/a</loc></url><url><loc>https://www.example/b</loc></url></urlset>", true, 2},
 		"documents":        {"<sitemapindex><sitemap><loc>https://www.example/1.xml</loc></sitemap></sitemapindex>", true, 1},
 		"a list":           {"https://www.example/a\n", true, 1},
-		"some":             {"<urlset><url><loc>https://www.example/a</loc></url><url><loc>http://named.example/b</loc></url></urlset>", false, 0},
+		"some":             {"<urlset><url><loc>https://www.example/a</loc></url><url><loc>http://named.example/b</loc></url></urlset>", true, 1},
 		"nothing":          {"<urlset></urlset>", false, 0},
 		"no sitemap, text": {"nothing here\n", false, 0},
 	} {
@@ -386,8 +428,8 @@ func TestOwnSitemapsElsewhere(t *testing.T) {
 		if got := lines.Len() == 1; got != test.warns {
 			t.Errorf("%s: it warns: %t, want %t", name, got, test.warns)
 		}
-		if want := zap.Int64("urls", test.urls); test.warns && lines.FilterField(zap.Int("urls", int(test.urls))).Len() != 1 {
-			t.Errorf("%s: got %v, want %v", name, lines.All(), want)
+		if test.warns && lines.FilterField(zap.Int("count", test.urls)).Len() != 1 {
+			t.Errorf("%s: got %v, want %d", name, lines.All(), test.urls)
 		}
 	}
 }
@@ -409,6 +451,8 @@ func TestOwnSitemapsRedirect(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		requests := 0
+		s := b.site("named.example")
+		s.state.own.Store(nil)
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			requests++
 			if to, ok := test.to[r.URL.Path]; ok {
@@ -419,56 +463,45 @@ func TestOwnSitemapsRedirect(t *testing.T) {
 			fmt.Fprint(w, "<urlset><url><loc>http://named.example/a</loc></url></urlset>")
 			return nil
 		}
-		if got, err := b.readOwn(b.site("named.example"), probeResult{}, b.clock); got != test.want || err != nil || requests > test.most {
+		if got, err := b.readOwn(s, probeResult{}, b.clock); got != test.want || err != nil || requests > test.most {
 			t.Errorf("%s: got %s, %v with %d requests, want %s with %d", path, got, err, requests, test.want, test.most)
 		}
 	}
 }
 
-// TestOwnSitemapLinks: indexes of indexes are read, and redirects are followed, but none without end.
-func TestOwnSitemapLinks(t *testing.T) {
-	for _, test := range []struct {
-		redirects bool // the document does
-		from      ownLink
-		want      []ownLink
-	}{
-		{false, ownLink{depth: 1, redirects: 5}, []ownLink{{url: "/a", depth: 2}}},
-		{false, ownLink{depth: 2}, nil},
-		{true, ownLink{depth: 2, redirects: 4}, []ownLink{{url: "/a", depth: 2, redirects: 5}}},
-		{true, ownLink{redirects: 5}, nil},
-	} {
-		doc := ownDocument{children: []string{"/a"}, redirect: test.redirects}
-		if got := doc.links(test.from); !slices.Equal(got, test.want) {
-			t.Errorf("%+v: got %+v, want %+v", test.from, got, test.want)
+// TestOwnSitemapLoop: indexes that name each other are read once.
+func TestOwnSitemapLoop(t *testing.T) {
+	b := newBench(t, nil)
+	requests := make(map[string]int)
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		requests[r.URL.Path]++
+		if r.URL.Path == "/a.txt" {
+			fmt.Fprint(w, "/a\n")
+			return nil
 		}
+		fmt.Fprint(w, indexOf("/sitemap.xml", "/2.xml", "/a.txt"))
+		return nil
+	}
+	got, err := b.readOwn(b.site("named.example"), probeResult{}, b.clock)
+	if want := map[string]int{"/sitemap.xml": 1, "/2.xml": 1, "/a.txt": 1}; got != "/a" || err != nil || !maps.Equal(requests, want) {
+		t.Errorf("got %s, %v with requests %v", got, err, requests)
 	}
 }
 
-// TestOwnSitemapOfFile: a file is looked at in each refresh, and read when it has changed.
+// TestOwnSitemapOfFile: a file is read in each refresh.
 func TestOwnSitemapOfFile(t *testing.T) {
 	b := newBench(t, nil)
-	etag, full := `"1"`, 0
-	b.pages = func(w http.ResponseWriter, r *http.Request) error {
-		w.Header().Set("Etag", etag)
-		if r.Header.Get("If-None-Match") == etag {
-			w.WriteHeader(http.StatusNotModified)
-			return nil
-		}
-		full++
-		fmt.Fprintf(w, "<urlset><url><loc>http://named.example/%d</loc></url></urlset>", full)
-		return nil
+	content := ""
+	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+		_, err := io.WriteString(w, content)
+		return err
 	}
 	s := b.site("named.example")
-	for i, want := range []string{"/1", "/1", "/2", "/2"} {
-		if i == 2 {
-			etag = `"2"`
-		}
+	for _, content = range []string{"/1\n", "/1\n", "/1\n/2\n", ""} {
+		want := strings.Join(strings.Fields(content), " ")
 		if got, err := b.readOwn(s, probeResult{}, b.clock); got != want || err != nil {
-			t.Errorf("read %d: got %s, %v, want %s", i, got, err, want)
+			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
-	}
-	if full != 2 {
-		t.Errorf("the file was read %d times", full)
 	}
 }
 
@@ -485,6 +518,8 @@ func TestOwnSitemapsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopped := errors.New("stopped")
+	b.handler.isDefault = true
+	r.lookAtOwn(t.Context())
 	if err := r.ownSitemaps(t.Context(), func(page.Page) error { return stopped }); !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
@@ -511,31 +546,32 @@ func TestHiddenSitemap(t *testing.T) {
 		t.Fatal(err)
 	}
 	builtNews := news.String()
-	alike := strings.Replace(string(built), sitemapxml.Mark, "", 1) // by a script that lays it out as we do
+	alike := strings.Replace(builtNews, sitemapxml.Mark, "", 1) // by a script that lays it out as we do
 	for name, test := range map[string]struct {
 		site    map[string]string // content by path; "->": a redirect
 		news    bool
 		sources []input
-		want    string // hidden, its URLs and documents, and the line
+		want    string // hidden, its URLs, and the line
 	}{
-		"a sitemap":                {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
-		"an index":                 {site: map[string]string{"/sitemap.xml": indexOf("/1.xml"), "/1.xml": two}, want: "http://named.example/sitemap.xml 0 1 urls /sitemap.xml"},
-		"compressed alone":         {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz 2 0 urls /sitemap.xml.gz"},
-		"a redirect to one":        {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 0 urls /wp-sitemap.xml"},
-		"that of a section":        {site: map[string]string{"/sitemap-blog.xml": two}, want: "http://named.example/sitemap-blog.xml 2 0 urls /sitemap-blog.xml"},
+		"a sitemap":                {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml 2 urls /sitemap.xml"},
+		"an index":                 {site: map[string]string{"/sitemap.xml": indexOf("/1.xml"), "/1.xml": two}, want: "http://named.example/sitemap.xml 2 urls /sitemap.xml"},
+		"compressed alone":         {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz 2 urls /sitemap.xml.gz"},
+		"a redirect to one":        {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 urls /wp-sitemap.xml"},
+		"that of a section":        {site: map[string]string{"/sitemap-blog.xml": two}, want: "http://named.example/sitemap-blog.xml 2 urls /sitemap-blog.xml"},
 		"of no section":            {site: map[string]string{"/sitemap-news.xml": two}},
-		"that of news":             {site: map[string]string{"/sitemap-news.xml": two}, news: true, want: "http://named.example/sitemap-news.xml 2 0 urls /sitemap-news.xml"},
+		"that of news":             {site: map[string]string{"/sitemap-news.xml": two}, news: true, want: "http://named.example/sitemap-news.xml 2 urls /sitemap-news.xml"},
 		"of news, of a build":      {site: map[string]string{"/sitemap-news.xml": builtNews}, news: true},
 		"of a section, read":       {site: map[string]string{"/sitemap-blog.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap-blog.xml"}}}},
 		"of a section, of a build": {site: map[string]string{"/sitemap-blog.xml": string(built)}},
 		"none":                     {site: map[string]string{}},
 		"an empty one":             {site: map[string]string{"/sitemap.xml": "<urlset></urlset>"}},
 		"that of a build":          {site: map[string]string{"/sitemap.xml": string(built)}},
-		"one that looks like it":   {site: map[string]string{"/sitemap.xml": alike}, want: "http://named.example/sitemap.xml 1 0 urls /sitemap.xml"},
+		"one that looks like it":   {site: map[string]string{"/sitemap.xml": alike}, want: "http://named.example/sitemap.xml 1 urls /sitemap.xml"},
 		"a redirect to nothing":    {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml"}},
 		"one that is read":         {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap.xml"}}}},
 		"one that is read there":   {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/srv/www/sitemap.xml"}}}},
-		"another one is read":      {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/more.txt"}}}, want: "http://named.example/sitemap.xml 2 0 urls /sitemap.xml"},
+		"another one is read":      {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/more.txt"}}}},
+		"lines are read":           {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{URLs: []string{"/more"}}}, want: "http://named.example/sitemap.xml 2 urls /sitemap.xml"},
 	} {
 		b := newBench(t, func(h *Handler) {
 			h.Sections = given("blog /blog/*")
@@ -560,15 +596,16 @@ func TestHiddenSitemap(t *testing.T) {
 		}
 		s := b.site("named.example")
 		s.serve(snapshotOf(t, 10, "/a"))
+		s.state.own.Store(nil)
 		r, err := newRefresh(s, probeResult{}, b.clock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.warnOfHidden(t.Context())
+		r.lookAtOwn(t.Context())
 		got := ""
 		for _, line := range b.logs.FilterMessage(warning).All() {
 			fields := line.ContextMap()
-			got = fmt.Sprint(fields["hidden"], " ", fields["urls"], " ", fields["documents"], " ", fields["line"])
+			got = fmt.Sprint(fields["hidden"], " ", fields["urls"], " ", fields["line"])
 		}
 		if got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
@@ -625,15 +662,11 @@ func TestOwnSitemapsDemanded(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.demanded = demanded
-		var paths []string
-		err = r.ownSitemaps(t.Context(), func(p page.Page) error {
-			paths = append(paths, p.Path)
-			return nil
-		})
+		paths, err := b.ownPages(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(paths, " ")
+		return paths
 	}
 	s.setReady()
 	if got := read(false); got != "/a" {
@@ -648,170 +681,120 @@ func TestOwnSitemapsDemanded(t *testing.T) {
 	}
 }
 
-// TestOwnSitemapsSoon: the next refresh follows soon while documents wait for their turns.
-func TestOwnSitemapsSoon(t *testing.T) {
-	b := newBench(t, nil)
-	s := b.site("named.example")
-	b.wantPages(s, 1)
-	s.own.Store(&ownSet{unread: 1})
-	if due := due(s.prospects(new(report.Refresh), b.clock)); due.Sub(b.clock) != soon {
-		t.Errorf("it is due in %s", due.Sub(b.clock))
-	}
+// TestOwnSitemapsDemandedAmid: an operator who requests a refresh while they are read sees what they say since.
+func TestOwnSitemapsDemandedAmid(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		content := "/old\n"
+		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			said := content
+			time.Sleep(firstPatience)
+			_, err := io.WriteString(w, said)
+			return err
+		}
+		s := b.site("named.example")
+		s.setReady()
+		b.readOwn(s, probeResult{}, time.Now())
+		synctest.Wait()
+		content = "/new\n"
+		r, err := newRefresh(s, probeResult{}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.demanded = true
+		if got, err := b.ownPages(r); got != "/new" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
 }
 
-// TestOwnSitemapsSooner: a document of an application is read every ten minutes for a day after its content has changed,
-// else once an hour. With validators, most of these requests are conditional.
-func TestOwnSitemapsSooner(t *testing.T) {
-	if testing.Short() {
-		t.Skip("18 days of refreshes")
-	}
-	const entry = "<url><loc>http://named.example/%s</loc><lastmod>%s</lastmod></url>"
-	list := func(entries ...string) string { return "<urlset>" + strings.Join(entries, "") + "</urlset>" }
-	a := fmt.Sprintf(entry, "a", "1999-01-01")
-	b2 := fmt.Sprintf(entry, "b", "1999-01-02")
-	for name, test := range map[string]struct {
-		content func(hour, request int) string // "": status 404
-		etag    bool                           // of the content
-		none    bool                           // 304 for any request that is conditional
-		want    int                            // requests in two days, one at the beginning
-		full    int                            // of them, those that got the content; 0: all
-		changes int                            // of the pages, as they were read
-	}{
-		"nothing changes": {
-			content: func(int, int) string { return list(a, b2) },
-			want:    1 + 24*6 + 23,
-		},
-		"nothing is there": {
-			content: func(int, int) string { return "" },
-			want:    48,
-		},
-		"it comes after ten hours": {
-			content: func(hour, _ int) string { return map[bool]string{true: list(a)}[hour >= 10] },
-			want:    10 + 1 + 24*6 + 13, changes: 1,
-		},
-		"a comment with the time": {
-			content: func(_, n int) string { return list(a, fmt.Sprintf("<!-- %d -->", n), b2) },
-			etag:    true,
-			want:    1 + 24*6 + 23,
-		},
-		"another order": {
-			content: func(_, n int) string {
-				if n%2 == 0 {
-					return list(a, b2)
-				}
-				return list(b2, a)
-			},
-			want: 1 + 24*6 + 23,
-		},
-		"a date once a day": {
-			content: func(hour, _ int) string {
-				return list(a, fmt.Sprintf(entry, "b", fmt.Sprintf("1999-02-%02d", 1+hour/24)))
-			},
-			want: 48 * 6, changes: 1,
-		},
-		"a page is gone": {
-			content: func(hour, _ int) string { return list(a, map[bool]string{true: b2}[hour < 12]) },
-			want:    1 + 36*6 + 11, changes: 1,
-		},
-		"validators": {
-			content: func(int, int) string { return list(a, b2) },
-			etag:    true,
-			want:    1 + 24*6 + 23, full: 24 + 1 + 23,
-		},
-		"304 whatever has changed": {
-			content: func(hour, _ int) string { return list(fmt.Sprintf(entry, fmt.Sprint(hour/24), "1999-01-01")) },
-			etag:    true, none: true,
-			want: 48 * 6, full: 48, changes: 1,
-		},
-	} {
+// TestOwnSitemapsSoon: the next refresh follows soon after a reading for which the one before has not waited.
+func TestOwnSitemapsSoon(t *testing.T) {
+	for took, want := range map[time.Duration]bool{0: false, 10 * time.Second: true} {
 		inBubble(t, func(t *testing.T, b *bench) {
 			b.handler.isDefault = true
-			began := time.Now()
-			requests, full := 0, 0
 			b.pages = func(w http.ResponseWriter, r *http.Request) error {
-				upstream(r)
-				hour := int(time.Since(began) / time.Hour)
-				content := test.content(hour, requests)
-				etag := fmt.Sprintf("%q", fmt.Sprint(len(content), content[max(0, len(content)-200):]))
-				requests++
-				if test.etag {
-					w.Header().Set("Etag", etag)
+				if r.URL.Path == "/sitemap.xml" {
+					time.Sleep(took)
+					fmt.Fprint(w, "/a\n")
 				}
-				condition := r.Header.Get("If-None-Match")
-				if condition != "" && (condition == etag || test.none) {
-					w.WriteHeader(http.StatusNotModified)
-					return nil
-				}
-				full++
-				if content == "" {
-					w.WriteHeader(http.StatusNotFound)
-					return nil
-				}
-				w.Header().Set("Content-Type", "text/xml")
-				fmt.Fprint(w, content)
 				return nil
 			}
 			s := b.site("named.example")
-			s.setReady()
-			changes := 0
-			last := "?"
-			for range 48 * 60 { // minutes
-				r, err := newRefresh(s, probeResult{made: true}, time.Now())
-				if err != nil {
-					t.Fatal(err)
-				}
-				var pages []page.Page
-				err = r.ownSitemaps(t.Context(), func(p page.Page) error {
-					pages = append(pages, p)
-					return nil
-				})
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				got := fmt.Sprint(pages)
-				if last != "?" && got != last {
-					changes++
-				}
-				last = got
-				time.Sleep(time.Minute)
-			}
-			if requests != test.want || full != cmp.Or(test.full, test.want) || changes != test.changes {
-				t.Errorf("%s: got %d requests, %d of them full, and %d changes, want %d, %d and %d",
-					name, requests, full, changes, test.want, cmp.Or(test.full, test.want), test.changes)
+			s.run()
+			s.state.isChanged.Store(false)
+			synctest.Wait()
+			time.Sleep(took)
+			if got := s.state.isChanged.Load(); got != want {
+				t.Errorf("it takes %s: another refresh follows: %t", took, got)
 			}
 		})
 	}
 }
 
-// TestOwnSitemapsShare: the more documents an application has, on all sites of the handler, the less often one is read.
-func TestOwnSitemapsShare(t *testing.T) {
-	for _, test := range []struct {
-		documents int // of each of two sites
-		isDefault bool
-		want      time.Duration
-	}{
-		{0, true, ownSoon},
-		{60, true, ownSoon},
-		{120, true, 20 * time.Minute},
-		{1000, true, ownInterval},
-		{1000, false, ownInterval},
-		{0, false, ownInterval}, // nothing is merged
-	} {
-		b := newBench(t, func(h *Handler) { h.isDefault = test.isDefault })
-		for _, host := range []string{"named.example", "other.example"} {
-			own := &ownSet{made: true, documents: make(map[string]*ownDocument)}
-			for i := range test.documents {
-				own.documents[fmt.Sprint(i)] = new(ownDocument)
+// TestOwnSitemapsOften: those of an application are requested every ten minutes, those of files in each refresh, all without
+// conditions, as an application may return 304 whatever has changed.
+func TestOwnSitemapsOften(t *testing.T) {
+	for isUpstream, want := range map[bool]int{true: 6, false: 60} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			requests := 0
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				if isUpstream {
+					upstream(r)
+				}
+				requests++
+				w.Header().Set("Etag", `"always"`)
+				if r.Header.Get("If-None-Match") != "" {
+					w.WriteHeader(http.StatusNotModified)
+					return nil
+				}
+				fmt.Fprint(w, "/a\n")
+				return nil
 			}
-			b.site(host).own.Store(own)
+			s := b.site("named.example")
+			s.setReady()
+			for range 60 { // minutes
+				got, err := b.readOwn(s, probeResult{}, time.Now())
+				if got != "/a" || err != nil {
+					t.Fatalf("an application %t: got %q, %v", isUpstream, got, err)
+				}
+				time.Sleep(time.Minute)
+			}
+			if requests != want {
+				t.Errorf("an application %t: got %d requests, want %d", isUpstream, requests, want)
+			}
+		})
+	}
+}
+
+// TestOwnSitemapsShare: the longer it takes to read the sitemaps of an application, the less often that is done.
+func TestOwnSitemapsShare(t *testing.T) {
+	failed := errors.New("failed")
+	for _, test := range []struct {
+		made bool
+		err  error
+		took time.Duration
+		want time.Duration
+	}{
+		{false, nil, time.Second, 10 * time.Second},
+		{false, failed, time.Second, 10 * time.Second},
+		{true, nil, time.Minute, ownInterval},
+		{true, nil, 2 * time.Minute, 20 * time.Minute},
+		{true, failed, time.Second, ownRetry},
+		{true, failed, time.Minute, 10 * time.Minute},
+	} {
+		b := newBench(t, func(h *Handler) { h.isDefault = true })
+		r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := b.site("named.example").ownSoon(); got != test.want {
-			t.Errorf("%d documents: got %s, want %s", test.documents, got, test.want)
+		o := ownReading{refresh: r, list: &ownList{at: b.clock.Add(-test.took), made: test.made, err: test.err}}
+		if got := o.pause(); got != test.want {
+			t.Errorf("%+v: got %s", test, got)
 		}
 	}
 }
 
-// TestOwnSitemapsUnasked: a 304 without a condition is an error, and what was read before stays.
+// TestOwnSitemapsUnasked: a 304 without a condition is an error.
 func TestOwnSitemapsUnasked(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		requests := 0
@@ -826,7 +809,7 @@ func TestOwnSitemapsUnasked(t *testing.T) {
 		}
 		s := b.site("named.example")
 		s.setReady()
-		const want = "status 304, although the request had no validators"
+		const want = "status 304"
 		for range 30 { // minutes
 			got, err := b.readOwn(s, probeResult{}, time.Now())
 			if got != "" || err == nil || !strings.Contains(err.Error(), want) {
@@ -834,18 +817,13 @@ func TestOwnSitemapsUnasked(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if requests > 6 {
+		if requests > 30 {
 			t.Errorf("got %d requests in half an hour", requests)
 		}
 		status = http.StatusOK
 		time.Sleep(time.Hour)
 		if got, err := b.readOwn(s, probeResult{}, time.Now()); got != "/a" || err != nil {
 			t.Errorf("got %s, %v", got, err)
-		}
-		status = http.StatusNotModified
-		time.Sleep(time.Hour)
-		if got, err := b.readOwn(s, probeResult{}, time.Now()); got != "/a" || err == nil {
-			t.Errorf("an hour later: got %s, %v", got, err)
 		}
 	})
 }

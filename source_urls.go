@@ -19,17 +19,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
-	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Bounds of fetching a list that the site serves.
 const (
 	maxListBody  = 64 << 20                       // bytes
 	listPatience = sourcePatience - 5*time.Second // so that the source has time for its other lists
-	listLateFor  = 10 * time.Minute               // for which a list that was too slow has the time of a page
 )
 
 // SourceURLs contributes the pages of lists. A list has one URL a line, absolute or as a path of the
@@ -84,20 +82,14 @@ func (*SourceURLs) sorted() bool { return false }
 // pages yields the pages that the lists name.
 func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
 	list := "the configuration" // which is read
-	count := 0
-	var refused []string // the first of them
+	var unused unused
 	reader := &urllist.Reader{
 		Base:    r.BaseURL,
 		Now:     r.Now,
 		Open:    r.openURL,
 		Yield:   yield,
 		Extract: r.site.handler.settings.extract,
-		Refuse: func(line int, text string, err error) {
-			count++
-			if count <= 10 {
-				refused = append(refused, fmt.Sprintf("%s, line %d: %q: %.300v", list, line, text, err))
-			}
-		},
+		Refuse:  func(line int, text string, err error) { unused.refuse(list, line, text, err) },
 	}
 	lines := strings.NewReader(strings.Join(s.URLs, "\n"))
 	failed := []error{reader.Read(ctx, lines)}
@@ -112,14 +104,45 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 			failed = append(failed, fmt.Errorf("%s: %w", cmp.Or(list, name), err))
 		}
 	}
-	r.LeaveOut("refused line of a list", count)
-	if count > 0 {
-		kind := fmt.Sprintf("refused %p", s) // there may be several such sources
-		r.Warn(kind, "some lines of a list are not URLs of the site",
-			zap.Int("count", count), zap.Strings("first", refused))
-	}
-	r.warnOfDropped(fmt.Sprintf("dropped %p", s), "a list", reader.Dropped)
+	unused.dropped = reader.Dropped
+	r.warnOfUnused(fmt.Sprintf("lists %p", s), "a list", &unused) // there may be several such sources
 	return joinFailures(failed)
+}
+
+// refusedLines ends the warning of lines that are refused.
+const refusedLines = " are not URLs of the site: correct them, or set 'base_url' if the site has another one"
+
+// unused is what lists have that is not listed.
+type unused struct {
+	refused int      // lines and entries that name no page of the site
+	first   []string // the first ten of them
+	dropped int      // entries with alternates, images or videos that are not kept
+}
+
+// refuse counts a line of a list, and why it is refused.
+func (u *unused) refuse(list string, line int, text string, err error) {
+	u.refused++
+	if u.refused <= 10 {
+		u.first = append(u.first, fmt.Sprintf("%s, line %d: %q: %.300v", list, line, text, err))
+	}
+}
+
+// warnOfUnused warns of what lists of a name have that is not listed.
+func (r *Refresh) warnOfUnused(kind, name string, u *unused) {
+	r.LeaveOut("refused line of a list", u.refused)
+	if u.refused > 0 {
+		r.Warn("refused "+kind, "some lines of "+name+refusedLines,
+			zap.Int("count", u.refused), zap.Strings("first", u.first))
+	}
+	if u.dropped == 0 {
+		return
+	}
+	advice := "set 'extensions alternates images videos'"
+	if r.site.handler.settings.crawl.Off {
+		advice = "remove 'crawl off', and " + advice
+	}
+	r.Warn("dropped "+kind, name+" has versions in other languages, images or videos that are not kept: to list them, "+advice,
+		zap.Int("entries", u.dropped))
 }
 
 // joinFailures joins the errors of lists. A source is gone, with its pages, only if all that fails of it is gone.
@@ -172,44 +195,32 @@ var errNoDocument = errors.New("neither a file nor a document of the site")
 
 // openURL fetches a list or a sitemap that the site itself serves.
 func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error) {
-	path, ok := htmlmeta.PathOn(r.BaseURL, url)
+	path, ok := html.PathOn(r.BaseURL, url)
 	if !ok {
 		return nil, fmt.Errorf("%w, which is %s", errNoDocument, r.BaseURL)
 	}
-	res, err := r.fetchList(ctx, r.site.internalPath(path))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("fetching %s: %w", path, err)
-	case !page.IsConclusive(res.Status):
-		return nil, fmt.Errorf("fetching %s: status %d", path, res.Status)
-	case res.Status == http.StatusNotFound, res.Status == http.StatusGone:
-		return nil, fmt.Errorf("%w (status %d): %w", errNoDocument, res.Status, fs.ErrNotExist)
-	case res.Status != http.StatusOK, htmlmeta.IsHTML(res.Header.Get("Content-Type")):
-		return nil, fmt.Errorf("%w (status %d)", errNoDocument, res.Status)
-	case res.Truncated:
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxListBody)
+	request := dataRequest(r.site.internalPath(path), maxListBody)
+	request.Patience = listPatience
+	res, err := r.site.fetcher.get(ctx, request, nil)
+	if err := listError(path, res, err); err != nil {
+		return nil, err
 	}
 	return io.NopCloser(bytes.NewReader(res.Body)), nil
 }
 
-// fetchList fetches a list at an internal path. Pages of the same application wait meanwhile, so one that never responds does not
-// have its minute in each refresh.
-func (r *Refresh) fetchList(ctx context.Context, path string) (*crawl.Response, error) {
-	late := &r.site.state.late
-	request := dataRequest(path, maxListBody)
-	since, isLate := late.Load(path)
-	if !isLate || r.demanded || r.Now.Sub(since.(time.Time)).Abs() >= listLateFor {
-		request.Patience = listPatience
-	}
-	begun := r.site.app.now()
-	res, err := r.site.fetcher.get(ctx, request, nil)
-	took := r.site.app.now().Sub(begun)
-	isStopped := r.site.ctx.Err() != nil
+// listError returns why the response to a request for a path is no list or sitemap; nil: it may be one.
+func listError(path string, res *crawl.Response, err error) error {
 	switch {
-	case err == nil:
-		late.Delete(path)
-	case took > wait.Patience(2*fetchTimeout) && !isStopped:
-		late.Store(path, r.Now)
+	case err != nil:
+		return fmt.Errorf("fetching %s: %w", path, err)
+	case !page.IsConclusive(res.Status), res.Status == http.StatusNotModified:
+		return fmt.Errorf("fetching %s: status %d", path, res.Status)
+	case res.Status == http.StatusNotFound, res.Status == http.StatusGone:
+		return fmt.Errorf("%w (status %d): %w", errNoDocument, res.Status, fs.ErrNotExist)
+	case res.Status != http.StatusOK, html.IsHTML(res.Header.Get("Content-Type")):
+		return fmt.Errorf("%w (status %d)", errNoDocument, res.Status)
+	case res.Truncated:
+		return fmt.Errorf("%s has more than %d bytes", path, maxListBody)
 	}
-	return res, err
+	return nil
 }

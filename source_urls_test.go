@@ -36,6 +36,7 @@ func TestLists(t *testing.T) {
 		"/page":      {http.StatusOK, html, "/page"},
 		"/old":       {http.StatusFound, "Location: /list.txt", ""},
 		"/gone":      {http.StatusGone, text, ""},
+		"/secret":    {http.StatusForbidden, text, ""},
 		"/busy":      {http.StatusServiceUnavailable, text, ""},
 		"/long":      {http.StatusOK, text, strings.Repeat("#\n", maxListBody/2+1)},
 	})
@@ -58,6 +59,7 @@ func TestLists(t *testing.T) {
 		"many that are none": {SourceURLs{URLs: strings.Split(strings.Repeat("none\n", 12)+"/a", "\n")}, "/a", 12, ""},
 		"no file":            {SourceURLs{From: []string{"nowhere.txt"}}, "", 0, "nowhere.txt: "},
 		"no path":            {SourceURLs{From: []string{"/nowhere"}}, "", 0, "/nowhere: neither a file nor a document of the site (status 404): file does not exist"},
+		"refused":            {SourceURLs{From: []string{"/secret"}}, "", 0, "/secret: neither a file nor a document of the site (status 403)"},
 		"one that is gone":   {SourceURLs{From: []string{"/gone"}}, "", 0, "(status 410): file does not exist"},
 		"a page":             {SourceURLs{From: []string{"/page"}}, "", 0, "/page: neither a file nor a document of the site (status 200)"},
 		"a redirect":         {SourceURLs{From: []string{"/old"}}, "", 0, "/old: neither a file nor a document of the site (status 302)"},
@@ -138,64 +140,6 @@ func TestMissingList(t *testing.T) {
 	}
 }
 
-// TestOpenURL: which responses of the site are lists.
-func TestOpenURL(t *testing.T) {
-	b := newBench(t, nil)
-	r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const url = "http://named.example/list.txt"
-	for name, test := range map[string]struct {
-		url      string
-		status   int
-		isHTML   bool
-		size     int
-		want     string // the error; "": it is a list
-		isGone   bool
-		isTooBad bool // it is no document of the site, and will not be one
-	}{
-		"a list":            {url: url, status: 200},
-		"too long":          {url: url, status: 200, size: maxListBody + 1, want: fmt.Sprintf("/list.txt has more than %d bytes", maxListBody)},
-		"a page":            {url: url, status: 200, isHTML: true, want: "neither a file nor a document of the site (status 200)", isTooBad: true},
-		"a redirect":        {url: url, status: 302, want: "neither a file nor a document of the site (status 302)", isTooBad: true},
-		"refused":           {url: url, status: 403, want: "neither a file nor a document of the site (status 403)", isTooBad: true},
-		"not found":         {url: url, status: 404, want: "neither a file nor a document of the site (status 404): file does not exist", isGone: true, isTooBad: true},
-		"gone":              {url: url, status: 410, want: "neither a file nor a document of the site (status 410): file does not exist", isGone: true, isTooBad: true},
-		"too many requests": {url: url, status: 429, want: "fetching /list.txt: status 429"},
-		"an error":          {url: url, status: 500, want: "fetching /list.txt: status 500"},
-		"another site":      {url: "http://other.example/list.txt", want: "neither a file nor a document of the site, which is http://named.example", isTooBad: true},
-	} {
-		if testing.Short() && test.size > 0 {
-			continue // 64 MB
-		}
-		b.limit(r.site, 1000) // without the pause of a 429
-		b.pages = func(w http.ResponseWriter, _ *http.Request) error {
-			w.Header().Set("Content-Type", "text/plain")
-			if test.isHTML {
-				w.Header().Set("Content-Type", contentHTML)
-			}
-			w.WriteHeader(test.status)
-			_, err := io.WriteString(w, strings.Repeat("x", test.size))
-			return err
-		}
-		list, err := r.openURL(t.Context(), test.url)
-		if err == nil {
-			text, _ := io.ReadAll(list)
-			if len(text) != test.size {
-				t.Errorf("%s: got %d bytes, want %d", name, len(text), test.size)
-			}
-		}
-		got := ""
-		if err != nil {
-			got = err.Error()
-		}
-		if got != test.want || errors.Is(err, fs.ErrNotExist) != test.isGone || errors.Is(err, errNoDocument) != test.isTooBad {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
-	}
-}
-
 // TestRefusedLines: lines that are no URLs of the site are counted, and the first ten are named.
 func TestRefusedLines(t *testing.T) {
 	b := newBench(t, nil)
@@ -218,7 +162,7 @@ func TestRefusedLines(t *testing.T) {
 	if err != nil || strings.Join(got, " ") != "/c /a /b" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	lines := b.logs.FilterMessage("some lines of a list are not URLs of the site").All()
+	lines := b.logs.FilterMessage("some lines of a list" + refusedLines).All()
 	if len(lines) != 1 {
 		t.Fatalf("got %d log lines", len(lines))
 	}

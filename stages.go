@@ -84,8 +84,10 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	set := &s.handler.settings
 	source.demanded = r.demanded
 	r.source = source
-	s.hasWatched = s.hasWatched || r.served.snapshot != nil // see Refresh.watcher
-	r.source.warnOfHidden(ctx)
+	if s.watch != nil {
+		s.watch.Renew()
+	}
+	r.source.lookAtOwn(ctx)
 	if disallowed := s.disallowed(); disallowed != "" {
 		r.source.Warn("disallowed", disallowed)
 	}
@@ -125,8 +127,14 @@ func (r *refreshing) hasTimedOut() bool {
 	})
 }
 
-// awaitsSource reports whether nothing is served, and a source was too slow that may name all there is.
-func (s *site) awaitsSource() bool { return s.isPatient && s.published().snapshot == nil }
+// awaitsPages reports whether nothing is served after a refresh that may not have seen all there is: a source was too slow, or
+// there was no time left to fetch the pages that it names.
+func (s *site) awaitsPages(out *report.Refresh) bool {
+	if s.published().snapshot != nil {
+		return false
+	}
+	return s.isPatient || out.Crawled.HasLeft() && !s.onDemand
+}
 
 // crawlTime returns how long the crawl of a refresh goes on once all candidates are known. What it does not reach is due in the
 // next refresh.
@@ -169,6 +177,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Settings:         s.digest(robots.rules.String(), r.probed.byLinks),
 		Routes:           digestOf(s.fetcher.routes, set.extract),
 		Batch:            r.batch.Unix(),
+		Told:             s.state.announcer.Behind(),
 	}
 	if confirmed := r.served.history.Confirmed; !confirmed.IsZero() {
 		p.Confirmed = confirmed.Unix()
@@ -292,6 +301,10 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		begun = s.app.now()
 		options := s.selectOptions(r.crawled.Generation, r.batch, r.probed)
 		options.KeepListed = keepsListed
+		if s.announces() {
+			options.Notices = s.state.announcer.Select(s.app.now())
+			options.Notices.IsKnown = options.Notices.IsKnown && !r.hasLost()
+		}
 		// Dates are decided once all pages of the round were fetched: until then, nothing tells a change of the template, which
 		// all others will show, too, from a correction.
 		if r.crawled.Pending > 0 || r.goesOn {
@@ -306,7 +319,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 	}
 	beside := set.beside
 	beside.Base = s.origin
-	beside.Sitemap = s.origin + s.docPath("", "")
+	beside.Sitemap = s.origin + s.docPath("")
 	beside.News = set.newsAt(r.batch)
 	o := publish.Options{
 		Options:   beside,
@@ -432,6 +445,9 @@ func (r *refreshing) lost() time.Time {
 	}
 	return at
 }
+
+// hasLost reports whether pages that are fetched again seem to be new, and were listed before their records were lost.
+func (r *refreshing) hasLost() bool { return !r.served.history.Lost.IsZero() || r.crawled.Lost }
 
 // newFailed names the sources that failed, and could be read when the pages were last confirmed; "": there is none. One that
 // failed already then has no pages that could be missing.

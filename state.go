@@ -18,9 +18,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/accesslog"
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
@@ -40,14 +40,12 @@ var states = caddy.NewUsagePool()
 // records. It is data alone: no server, logger or module.
 type siteState struct {
 	published atomic.Pointer[publication] // what is served; readers take no lock. Never nil
-	progress  accesslog.Progress          // in access logs
 	visited   visits.Visited              // paths that visitors have requested
 	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
 	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
 	said      *logonce.Logger             // remembers what was logged of the site: a reload is no reason to say it again
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
-	late      sync.Map                    // when a list of the site was last too slow, by its path
 
 	place    statePlace
 	id       address
@@ -56,17 +54,17 @@ type siteState struct {
 	onDemand bool
 	listed   atomic.Int64                  // when a site on demand first had pages, in Unix nanoseconds; 0: never
 	isKnown  atomic.Bool                   // it was requested again since: see site.rank
-	ownless  atomic.Bool                   // its own sitemaps named no page so far: see site.hasNoOwn
+	own      atomic.Pointer[ownList]       // what its own sitemaps say; nil: that is not known
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
 	records  *persist.Site
 	adopting sync.Once // see site.adopt
 
-	watchers atomic.Pointer[[]watcher] // of the configuration that started last
+	watch     *files.Watch // of the site's files
+	isChanged atomic.Bool  // it has told of a change since the last refresh began to look, or own sitemaps were read since
 
-	queue  atomic.Pointer[announce.Queue] // of what is announced; nil: nothing is, or it is not loaded
-	queued *persist.File                  // queue as stored: one file whatever the settings are, so that the key of IndexNow stays
-	fleet  *fleet.Member                  // of the processes that share the site; nil: it is this one's alone
-	shared string                         // in which storage: see storageSetting.key
+	announcer *announce.Announcer // has one file whatever the settings are, so that the key of IndexNow stays
+	fleet     *fleet.Member       // of the processes that share the site; nil: it is this one's alone
+	shared    string              // in which storage: see storageSetting.key
 }
 
 // acquireState returns the state of a site from the pool, or a new one. Under the App's mu.
@@ -91,6 +89,7 @@ func acquireState(a *App, i *identity) *siteState {
 			path:     i.handler.settings.path,
 			onDemand: i.onDemand,
 			said:     logonce.New(zap.NewNop()),
+			watch:    files.NewWatch(),
 		}
 		keepRecords(st)
 		return st, nil
@@ -195,7 +194,7 @@ func (st *siteState) keepAlone(a *App, i *identity, at statePlace) {
 	st.published.Store(&publication{site: i.sitemap})
 	st.records = persist.NewSite(at.storage(), recordsOf(at.file))
 	st.records.Now = a.now
-	st.queued = persist.NewFile(at.storage(), announcementsOf(at.file))
+	st.announcer = announce.New(persist.NewFile(at.storage(), announcementsOf(at.file)), nil)
 }
 
 // adopt renames what is stored of a site under a former name, if nothing is under its own: such as with www or without, or as
@@ -313,8 +312,7 @@ func (st *siteState) share(a *App, i *identity, at statePlace, group string, bef
 	st.fleet = fleet.NewMember(o)
 	st.records = persist.NewSite(st.fleet, o.RecordsPrefix)
 	st.records.Now = a.now
-	st.queued = st.fleet.QueueFile()
-	st.queue.Store(before.queue)
+	st.announcer = announce.New(st.fleet.QueueFile(), before.announced)
 	st.shared = a.sharing.key()
 }
 
@@ -323,7 +321,7 @@ type sharedBefore struct {
 	published *publish.Snapshot // by other settings: it is served until the first refresh
 	sections  sections          // of these settings
 	copies    store.Storage     // of what it has shared, in memory; nil: there are none
-	queue     *announce.Queue   // of what was announced with another storage; nil: there was none
+	announced []byte            // as the announcer encodes it, with another storage; nil: there was none
 }
 
 // findShared finds what the configuration before has of a site, which is to share it as a group in a storage.
@@ -342,7 +340,7 @@ func findShared(sitemap, group, storage string) (before sharedBefore) {
 			before.copies = st.fleet.Local
 		}
 		if st.fleet != nil && st.shared != storage {
-			before.queue = st.queue.Load()
+			before.announced = st.announcer.Encode()
 		}
 		return true
 	})
@@ -351,6 +349,7 @@ func findShared(sitemap, group, storage string) (before sharedBefore) {
 
 // Destruct implements [caddy.Destructor]: no configuration has the site any more.
 func (st *siteState) Destruct() error {
+	st.watch.Close()
 	st.records.Close()
 	return nil
 }
@@ -359,7 +358,7 @@ func (st *siteState) Destruct() error {
 func (s *site) logState(kind string, err error) {
 	member := s.state.fleet
 	if member == nil {
-		s.logger.While(err != nil, zap.WarnLevel, kind,
+		s.logger.OnceIf(err != nil, zap.WarnLevel, kind,
 			"cannot store the records: pages are fetched again after a restart", s.app.stateFields(err)...)
 		return
 	}
@@ -374,7 +373,7 @@ func (s *site) logState(kind string, err error) {
 	if s.waitsForFleet() {
 		message = "cannot load the shared sitemap: no sitemap is served until it is loaded, or fleet_patience is over"
 	}
-	s.logger.While(isOwn, zap.WarnLevel, kind, message, zap.Error(withoutFile(err)))
+	s.logger.OnceIf(isOwn, zap.WarnLevel, kind, message, zap.Error(withoutFile(err)))
 }
 
 // stateFields are what a warning says of a state folder that cannot be read or written.

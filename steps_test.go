@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 )
@@ -168,7 +169,7 @@ func (w *stepper) configure(paths []string) (*bench, *site) {
 	b := newBench(w.t, func(h *Handler) {
 		h.mounts = mounts{{hosts: []string{host}}}
 		h.RefreshInterval = caddy.Duration(time.Minute) // else a refresh that seems to take two hours puts off the next one
-		h.IndexNow = new(IndexNow)                      // to which nothing is sent: nothing runs the queue
+		h.IndexNow = new(IndexNow)                      // to which nothing is sent: nothing runs the announcer
 	})
 	b.app.now = w.now
 	b.app.number = configurations.Add(1)
@@ -179,7 +180,7 @@ func (w *stepper) configure(paths []string) (*bench, *site) {
 	defer w.mu.Unlock()
 	if w.site == nil {
 		s.state.records = persist.NewSite(w, "site")
-		s.state.queued = persist.NewFile(w, "queue.json")
+		s.state.announcer = announce.New(persist.NewFile(w, "announced.json"), nil)
 	}
 	w.site = s
 	return b, s
@@ -239,7 +240,7 @@ var interruptions = []interruption{
 // wantSteps are the steps of a refresh that are walked at least.
 var wantSteps = []string{
 	"clock in enter", "probe", "clock in newRefreshing", "source", "clock in timeLimit", "page", "clock in crawl",
-	"clock in build", "clock in circumstances", "clock in result", "store announcements", "store an object", "store the manifest",
+	"clock in build", "clock in circumstances", "clock in result", "store an object", "store the manifest",
 }
 
 // TestSteps interrupts a refresh at each of its steps. What is served is never less than before, the next configuration goes
@@ -338,8 +339,7 @@ func (w *stepper) walk(name string, served int, i interruption) {
 	if got := w.fetched.Load(); got > int64(served)+2*8 {
 		w.t.Errorf("%d pages are fetched", got)
 	}
-	told := s.state.queue.Load().Status(time.Now())[0]
-	if got := told.Unconfirmed + told.Waiting; served > 0 && got != 8-served {
+	if got := len(untold(s)); served > 0 && got != 8-served {
 		w.t.Errorf("%d added pages are to be announced", got)
 	}
 	w.stop(next)
@@ -358,8 +358,8 @@ func (w *stepper) restart(values map[string][]byte, committed int) {
 	w.least = 0
 	s.run()
 	w.wantServed(s, 8)
-	if told := s.state.queue.Load().Status(time.Now())[0]; w.served > 0 && told.Unconfirmed+told.Waiting != 8-w.served {
-		w.t.Errorf("after a restart, %d added pages are to be announced", told.Unconfirmed+told.Waiting)
+	if got := len(untold(s)); w.served > 0 && got != 8-w.served {
+		w.t.Errorf("after a restart, %d added pages are to be announced", got)
 	}
 	if got := int(w.fetched.Load()); got > 8-committed {
 		w.t.Errorf("after a restart, %d pages are fetched, although %d are stored", got, committed)

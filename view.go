@@ -16,7 +16,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -199,11 +199,11 @@ func (s *site) frontText(res *crawl.Response) (text uint64, ok bool) {
 	if res == nil || !res.Made || !page.IsConclusive(res.Status) {
 		return 0, false
 	}
-	if res.Status != http.StatusOK || !htmlmeta.IsHTML(res.Header.Get("Content-Type")) {
+	if res.Status != http.StatusOK || !html.IsHTML(res.Header.Get("Content-Type")) {
 		return digestOf(res.Status, res.Header.Get("Location")), true
 	}
-	at := htmlmeta.Page{Base: s.origin, Path: s.prefix + "/", Header: res.Header}
-	meta := htmlmeta.NewParser(htmlmeta.Options{}).Parse(res.Body, at)
+	at := html.Page{Base: s.origin, Path: s.prefix + "/", Header: res.Header}
+	meta := html.NewParser(html.Options{}).Parse(res.Body, at)
 	return cmp.Or(meta.Text, 1), true
 }
 

@@ -15,7 +15,7 @@ func (b *bench) logRows(ctx context.Context) []*row {
 	for range b.runs {
 		took := must(benchmark(ctx, module, "Pass"))
 		pass.add(took["Pass"])
-		took = must(benchmark(ctx, module+"/internal/accesslog", "ParseJSON|EncodingJSON"))
+		took = must(benchmark(ctx, module+"/internal/visits", "ParseJSON|EncodingJSON"))
 		parse.add(took["ParseJSON"], took["EncodingJSON"])
 	}
 	return []*row{pass, parse}

@@ -108,7 +108,6 @@ type status struct {
 			Pages  int
 		}
 	} `json:"last_refresh"`
-	Watched []struct{ State string }
 }
 
 // statuses asks for the sites by some method, and wants 200.
@@ -280,7 +279,7 @@ func TestExplain(t *testing.T) {
 		"/seen":           {`"reason":"waits for the next refresh"`, `"visited_at"`},
 		"/seen-twice":     {`"reason":"no incoming links"`, `"visited_at"`, `"read_again":[{"url":"{l}/","due_at":"`},
 		"/drafts/a.html":  {`"reason":"excluded"`, `"rule":"/drafts/*"`},
-		"/en.html": {`"listed":true`, `"alternates_left_out":[{"hreflang":"de","url":"{l}/gone","reason":"it is not listed: not found"},` +
+		"/en.html": {`"listed":true`, `"alternates_left_out":[{"hreflang":"de","url":"{l}/gone","reason":"it is not listed, its canonical is another page, or it does not link back"},` +
 			`{"hreflang":"en-UK","url":"https://shop.example/","reason":"its hreflang is not x-default`},
 		"/a.txt": {`"reason":"no source names it"`, `'include' of 'files'`, `with 'files' or 'links' written beside it`, `"status":200`, `"read_again":[{"url":"{l}/","due_at":"`},
 	} {

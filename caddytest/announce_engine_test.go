@@ -93,7 +93,7 @@ func (s *announcer) caddyfile(options string, before ...string) string {
 func (s *announcer) crawled(options string, before ...string) {
 	s.T.Helper()
 	s.Load(s.caddyfile(options, before...))
-	s.Refreshes(2) // the second scan learns that nothing can be watched: it would soon come by itself, amid what a test does
+	s.Refreshes(1)
 }
 
 // breaks reports a rule that a request breaks.
@@ -193,11 +193,10 @@ func (e *engine) received() int {
 
 // announced is the status of the target of a protocol.
 type announced struct {
-	Reason                         string
-	WaitsFor                       string `json:"waits_for"`
-	Unconfirmed, Waiting, Accepted int
-	Stopped                        bool
-	Last, Next                     time.Time
+	Reason            string
+	Waiting, Accepted int
+	Stopped           bool
+	Last, Next        time.Time
 }
 
 // announced returns the status of the site's targets.

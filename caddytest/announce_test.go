@@ -32,26 +32,16 @@ func TestAnnounced(t *testing.T) {
 	}
 	s.page("a.html", "2026-02-02")
 	s.page("new.html", "2026-02-02")
-	s.page("gone-soon.html", "2026-02-02")
 	s.Refreshes(1)
-	s.engine.wants("ping "+origin+"/sitemap.xml", "hub "+origin+"/sitemap.atom")
-	s.target(func(a announced) bool {
-		return a.WaitsFor == "confirmation" && a.Waiting == 1 && a.Unconfirmed == 2 && time.Until(a.Next) < 2*time.Minute
-	})
-	harness.Must(t, os.Remove(filepath.Join(s.Dir, "site/gone-soon.html")))
 	harness.Must(t, os.Remove(filepath.Join(s.Dir, "site/b.html")))
 	s.Refreshes(1)
 	s.engine.wants("indexnow /a.html", "indexnow /new.html", "ping "+origin+"/sitemap.xml", "hub "+origin+"/sitemap.atom")
-	if n := s.engine.received(); n != 3 {
-		t.Errorf("%d requests", n)
-	}
 	s.page("a.html", "2026-02-03")
 	s.Refreshes(1)
-	s.target(func(a announced) bool {
-		return a.WaitsFor == "interval" && a.Accepted == 2 && a.Waiting == 1 && a.Unconfirmed == 1
-	})
-	for i, interval := range []time.Duration{10 * time.Minute, time.Hour, 5 * time.Minute} {
-		if a := s.announced()[i]; a.Waiting != 1 || a.WaitsFor != "interval" || (a.Next.Sub(a.Last)-interval).Abs() > 2*time.Second {
+	// a.html was announced a moment ago, and b.html may be back in three minutes.
+	s.target(func(a announced) bool { return a.Accepted == 2 && a.Waiting == 2 })
+	for i, interval := range []time.Duration{time.Hour, 5 * time.Minute} {
+		if a := s.announced()[i+1]; a.Waiting != 1 || (a.Next.Sub(a.Last)-interval).Abs() > 2*time.Second {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -82,7 +72,7 @@ func TestAnnounced(t *testing.T) {
 		t.Errorf("the log warns: %s", lines)
 	}
 	metrics := s.Get("http://localhost:{admin}/metrics").Text
-	for _, want := range []string{`announced_urls_total{protocol="ping",result="accepted"} 1`, `waiting_urls{protocol="indexnow",site="` + host + `"} 1`} {
+	for _, want := range []string{`announced_urls_total{protocol="ping",result="accepted"} 1`} {
 		if !strings.Contains(metrics, "caddy_sitemap_"+want) {
 			t.Errorf("the metrics have no %s", want)
 		}
@@ -121,12 +111,12 @@ func TestAnnouncedPrefix(t *testing.T) {
 	s.engine.wants("indexnow /docs/a.html")
 }
 
-// stored returns the file of what waits, and its content.
+// stored returns the file of cursors, and its content.
 func (s *announcer) stored() (path string, content []byte) {
 	s.T.Helper()
 	s.Eventually(func() bool { // a write may outlast Stop
 		stacks := make([]byte, 1<<20)
-		return !regexp.MustCompile(`saveQueue|queued\.Save|FileStorage\)\.Store\(`).Match(stacks[:runtime.Stack(stacks, true)])
+		return !regexp.MustCompile(`announce\.\(\*Announcer\)\.Save|FileStorage\)\.Store\(`).Match(stacks[:runtime.Stack(stacks, true)])
 	}, s.SitemapLog)
 	paths, err := filepath.Glob(filepath.Join(s.Dir, "state/announcements/*.json"))
 	if err != nil || len(paths) != 1 {
@@ -146,7 +136,7 @@ func (s *announcer) key() string {
 // minutesPass lets so many minutes pass for what is stored, while Caddy is stopped.
 func (s *announcer) minutesPass(n int) {
 	path, content := s.stored()
-	content = regexp.MustCompile(`"(last|next|at|hold)":"[^"]*"`).ReplaceAllFunc(content, func(field []byte) []byte {
+	content = regexp.MustCompile(`"last":"[^"]*"`).ReplaceAllFunc(content, func(field []byte) []byte {
 		name, value, _ := strings.Cut(strings.ReplaceAll(string(field), `"`, ""), ":")
 		at, err := time.Parse(time.RFC3339Nano, value)
 		harness.Must(s.T, err)
@@ -251,7 +241,7 @@ func TestAnnouncedKilled(t *testing.T) {
 	s.Refreshes(1)
 	s.Eventually(func() bool { return s.engine.received() == 1 }, s.SitemapLog)
 	c.Kill()
-	if _, content := s.stored(); !bytes.Contains(content, []byte(`"noted":["/a.html"]`)) {
+	if _, content := s.stored(); !bytes.Contains(content, []byte(`"until":{"at":`)) {
 		t.Fatalf("stored is %s", content)
 	}
 	s.engine.set(nil)
@@ -282,17 +272,15 @@ func TestAnnouncedReload(t *testing.T) {
 	s.page("b.html", "2026-02-02")
 	s.page("new.html", "2026-02-02")
 	s.Refreshes(1)
-	s.target(func(a announced) bool { return a.Accepted == 1 && a.Waiting == 2 && a.Unconfirmed == 1 })
 	for range 3 {
 		s.Reload(s.caddyfile(indexNow))
 		s.Refreshes(1)
-		s.target(func(a announced) bool { return a.Accepted == 3 && a.Waiting == 1 && a.Unconfirmed == 0 })
+		s.target(func(a announced) bool { return a.Accepted == 3 && a.Waiting == 1 })
 	}
 	s.Stop()
-	s.minutesPass(10)
 	s.Begin(s.caddyfile(indexNow + "\nexclude /other*\nlastmod mtime"))
 	s.Refreshes(1)
-	s.target(func(a announced) bool { return a.Accepted == 4 && a.Waiting+a.Unconfirmed == 0 })
+	s.target(func(a announced) bool { return a.Accepted == 3 && a.Waiting == 1 })
 	if s.key() != key || s.Get(harness.Local+"/"+key+".txt").Text != key {
 		t.Errorf("the key is %s, it was %s", s.key(), key)
 	}
@@ -319,7 +307,7 @@ func TestAnnouncedRenamed(t *testing.T) {
 	s.Load(strings.ReplaceAll(s.caddyfile(indexNow), origin, renamed))
 	s.Refreshes(3)
 	s.Logged("the site had another URL", `"pages":4`)
-	s.target(func(a announced) bool { return a.Accepted+a.Waiting+a.Unconfirmed == 0 })
+	s.target(func(a announced) bool { return a.Accepted+a.Waiting == 0 })
 	s.page("b.html", "2026-02-02")
 	s.page("new.html", "2026-02-02")
 	s.Refreshes(2)
@@ -329,8 +317,8 @@ func TestAnnouncedRenamed(t *testing.T) {
 	}
 }
 
-// TestAnnouncedDamaged: while what is stored cannot be read, nothing is announced, so that the key is not lost. What is no JSON is set
-// aside. Each is said once.
+// TestAnnouncedDamaged: while what is stored cannot be read, nothing is announced, so that the key is not lost. What is no JSON is
+// begun anew. Each is said once.
 func TestAnnouncedDamaged(t *testing.T) {
 	s := prepareAnnouncer(t, "index.html", "a.html")
 	s.crawled(indexNow)
@@ -361,8 +349,8 @@ func TestAnnouncedDamaged(t *testing.T) {
 		s.Refreshes(2)
 		s.Stop()
 	}
-	if aside, err := os.ReadFile(path + ".damaged"); err != nil || string(aside) != "no JSON" || len(s.key()) != 32 || len(s.LogLines(`"level":"warn"`, "set aside")) != 1 {
-		t.Errorf("set aside is %q, %v\n%s", aside, err, s.SitemapLog())
+	if n := len(s.LogLines(`"level":"warn"`, "begun anew")); len(s.key()) != 32 || n != 1 {
+		t.Errorf("the key is %q, %d warnings\n%s", s.key(), n, s.SitemapLog())
 	}
 }
 

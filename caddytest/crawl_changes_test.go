@@ -68,8 +68,9 @@ func TestPageAwayForAMoment(t *testing.T) {
 	}
 	s.WantDates(harness.Local, away)
 	s.Put("site/2.html", "page 2", harness.DayOf(1000))
-	s.Put("site/3.html", "another page 3", harness.DayOf(1001))
-	want["/3.html"] = harness.Stamp(harness.DayOf(1001))
+	at := time.Now()
+	s.Put("site/3.html", "another page 3", at)
+	want["/3.html"] = harness.Stamp(at)
 	s.WantDates(harness.Local, want)
 	s.Quietly(1)
 	s.WantDates(harness.Local, want)
@@ -91,9 +92,11 @@ func TestRobotsStaysForbidden(t *testing.T) {
 	s.Load(caddyfile)
 	s.WantDates(harness.Local, listed)
 	// While robots.txt fails, nothing is fetched: what is known stays, restarts included.
+	var changed time.Time
 	change := func() {
 		t.Helper()
-		s.Put("site/a.html", "text a, changed", harness.DayOf(100))
+		changed = time.Now()
+		s.Put("site/a.html", "text a, changed", changed)
 		s.Quietly(1)
 		s.WantDates(harness.Local, listed)
 	}
@@ -109,7 +112,7 @@ func TestRobotsStaysForbidden(t *testing.T) {
 	s.Restart(caddyfile) // once more, with what was kept while it failed
 	change()
 	respond(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nDisallow:\n") })
-	listed["/a.html"] = harness.DayOf(100).Format(time.DateOnly) // with the one that is new, most of the files are other ones
+	listed["/a.html"] = harness.Stamp(changed)
 	listed["/hidden.html"] = harness.Stamp(harness.DayOf(20))
 	s.WantDates(harness.Local, listed)
 }

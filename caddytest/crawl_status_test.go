@@ -141,7 +141,7 @@ func TestUnwilling(t *testing.T) {
 
 // TestManyPages is a site of which no page is listed before it was fetched, not even at first.
 func TestManyPages(t *testing.T) {
-	const folders, each, perHidden, refused = 30, 200, 50, 7
+	const folders, each, perHidden, refused = 30, 100, 50, 7
 	s := prepare(t, nil)
 	hidden := 0
 	for f := range folders {

@@ -149,11 +149,11 @@ func TestDiscoverUnlinked(t *testing.T) {
 	app.neverAsked(t, "/orders/8?", "/orders/9", "/share")
 }
 
-// TestDiscoverForeignLog: of a log in a format that is not read, a warning says what can be read.
+// TestDiscoverForeignLog: of a log in a format that is not read, a warning says what it looks like.
 func TestDiscoverForeignLog(t *testing.T) {
 	s := prepare(t, map[string]string{"access.log": `{"time_iso8601":"2024-05-07T00:00:16+00:00","remote_addr":"192.0.2.1","status":"200","request_method":"GET","request_uri":"/a"}` + "\n"})
 	s.Load("http://localhost:{port} {\n\tsitemap {\n\t\taccess_log {dir}/access.log\n\t}\n\trespond ok\n}")
-	s.Logged("no line of an access log shows a visit", "{dir}/access.log", "it is in no format that can be read: let the server write Caddy's JSON, 'common' or 'combined'")
+	s.Logged("no line of an access log shows a visit", "{dir}/access.log", "its lines look like those of JSON of nginx, which cannot be read: see https://", "docs/discovery.md#access-logs-and-traffic")
 }
 
 // TestDiscoverRolled is a log that Caddy rolls while it is written, over a restart and a

@@ -210,7 +210,7 @@ func TestDiscoverCrash(t *testing.T) {
 			s.wantPages(want...)
 			s.crawled(app)
 			s.Eventually(func() bool { // a commit to a busy disk goes on beside the refreshes
-				documents, err := s.tryCommitted()
+				documents, err := tryCommitted(s.Dir)
 				return err == nil && strings.Count(documents["sitemap.xml.gz"], "<loc>") == len(want)
 			}, s.SitemapLog)
 			c.Kill()

@@ -3,6 +3,7 @@ package caddytest
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
@@ -141,16 +143,24 @@ func validJSON(t *testing.T, text string) {
 
 var exampleFolder = regexp.MustCompile(`examples/\S+`)
 
-// exampleCaddyfile is that of an example, for a free port. It names the example's files where they are: in a folder
-// whose path may have spaces.
+// exampleCaddyfile is that of an example, for a free port. It names copies of the examples' files, in a folder whose path has
+// spaces. They were written an hour ago: those of a fresh checkout would be dated two minutes after it, amid a test.
 func exampleCaddyfile(t *testing.T, name string) string {
 	t.Helper()
-	repository, err := filepath.Abs("..")
-	harness.Must(t, err)
-	text := read(t, repository, "examples", name, "Caddyfile")
+	folder := filepath.Join(t.TempDir(), "with spaces")
+	examples := filepath.Join(folder, "examples")
+	harness.Must(t, os.CopyFS(examples, os.DirFS("../examples")))
+	at := time.Now().Add(-time.Hour)
+	harness.Must(t, filepath.WalkDir(examples, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(name, at, at)
+	}))
+	text := read(t, examples, name, "Caddyfile")
 	text = strings.ReplaceAll(text, ":8080", ":{port}")
-	return exampleFolder.ReplaceAllStringFunc(text, func(folder string) string {
-		return strconv.Quote(filepath.ToSlash(filepath.Join(repository, folder)))
+	return exampleFolder.ReplaceAllStringFunc(text, func(name string) string {
+		return strconv.Quote(filepath.ToSlash(filepath.Join(folder, name)))
 	})
 }
 
@@ -158,6 +168,7 @@ func exampleCaddyfile(t *testing.T, name string) string {
 func startQuickstart(t *testing.T) *server {
 	t.Helper()
 	s := startWithAdmin(t, exampleCaddyfile(t, "quickstart"), nil)
+	s.Crawled() // a busy machine may list some pages first
 	s.refresh()
 	logged := slices.DeleteFunc(s.LogLines(`sitemap","msg"`), func(line string) bool { return strings.Contains(line, `"level":"debug"`) })
 	if len(logged) == 0 || len(logged) > 3 || !strings.Contains(strings.Join(logged, ""), `"msg":"sitemap refreshed",`) || strings.Contains(strings.Join(logged, ""), "nothing changed") {

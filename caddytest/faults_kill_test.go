@@ -68,7 +68,7 @@ func TestKills(t *testing.T) {
 		return err == nil && len(locs) >= pages+steady
 	}, s.SitemapLog)
 	s.Eventually(func() bool {
-		documents, err := s.tryCommitted()
+		documents, err := tryCommitted(s.Dir)
 		return err == nil && strings.Count(fmt.Sprint(documents), "/app/") == steady
 	}, s.SitemapLog)
 	fetched.Store(0)
@@ -122,14 +122,14 @@ func TestKills(t *testing.T) {
 // whole.
 func (s *server) committed() map[string]string {
 	s.T.Helper()
-	documents, err := s.tryCommitted()
+	documents, err := tryCommitted(s.Dir)
 	harness.Must(s.T, err)
 	return documents
 }
 
 // tryCommitted is committed while the server runs: a commit may delete what the manifest before it named.
-func (s *server) tryCommitted() (map[string]string, error) {
-	found, _ := filepath.Glob(filepath.Join(s.Dir, "state", "sites", "*", "store", "manifest.json"))
+func tryCommitted(dir string) (map[string]string, error) {
+	found, _ := filepath.Glob(filepath.Join(dir, "state", "sites", "*", "store", "manifest.json"))
 	if len(found) != 1 {
 		return nil, nil
 	}

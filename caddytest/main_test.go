@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
 // slow are patterns of the names of tests that take over a second: see [harness.Main].
@@ -61,7 +62,9 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
-	announce.Gap = time.Second // in each Caddy, too, which is this program
+	// In each Caddy, too, which is this program.
+	announce.Gap = time.Second
+	indexing.AddedFor = time.Second
 	harness.Main(m, slow...)
 }
 

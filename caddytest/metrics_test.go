@@ -22,20 +22,13 @@ import (
 // metricLabels are all metrics there are, with their labels.
 var metricLabels = map[string][]string{
 	"caddy_sitemap_fetches_total":                 {"answered_by", "result"},
-	"caddy_sitemap_log_lines_total":               {"result"},
 	"caddy_sitemap_pages":                         {"site"},
 	"caddy_sitemap_pending_pages":                 {"site"},
-	"caddy_sitemap_section_pages":                 {"section", "site"},
-	"caddy_sitemap_shards":                        {"site"},
-	"caddy_sitemap_documents_bytes":               {"site"},
-	"caddy_sitemap_storage_errors_total":          {"site"},
-	"caddy_sitemap_storage_age_seconds":           {"site"},
 	"caddy_sitemap_last_refresh_duration_seconds": {"site"},
 	"caddy_sitemap_snapshot_age_seconds":          {"site"},
 	"caddy_sitemap_left_out_pages":                {"reason", "site"},
 	"caddy_sitemap_sites":                         {"named_by", "result"},
 	"caddy_sitemap_announced_urls_total":          {"protocol", "result"},
-	"caddy_sitemap_waiting_urls":                  {"protocol", "site"},
 }
 
 // families are the metrics of the module that an admin endpoint, or a handler, shows.
@@ -100,11 +93,7 @@ func TestMetrics(t *testing.T) {
 		"access.log":     logLine + "no line of a log\n" + logLine,
 	})
 	s.refresh()
-	var got map[string]*dto.MetricFamily
-	s.Eventually(func() bool {
-		got = s.families(api + "/metrics")
-		return valueOf(got, "log_lines_total") >= 3
-	}, s.SitemapLog)
+	got := s.families(api + "/metrics")
 	site := s.Expand("site=localhost:{port}")
 	for _, want := range []struct {
 		least, most float64
@@ -113,26 +102,22 @@ func TestMetrics(t *testing.T) {
 	}{
 		{4, 4, "pages", []string{site}},
 		{0, 0, "pending_pages", []string{site}},
-		{1, 1, "section_pages", []string{site, "section=blog"}},
-		{1, 1, "section_pages", []string{site}},
-		{2, 2, "shards", []string{site}},
-		{100, 6000, "documents_bytes", []string{site}},
 		{0, harness.Patience.Seconds(), "snapshot_age_seconds", []string{site}},
 		{1, 1, "left_out_pages", []string{site, "reason=noindex"}},
 		{1, 1, "left_out_pages", []string{site}},
 		{1, 1, "sites", []string{"named_by=configuration"}},
 		{0, 0, "sites", []string{"named_by=visitors"}},
 		{4, 1000, "fetches_total", []string{"answered_by=server", "result=2xx"}},
-		{3, 3, "log_lines_total", nil},
 	} {
 		value := valueOf(got, want.name, want.labels...)
 		if value < want.least || value > want.most {
 			t.Errorf("%s%q: got %v, want %v to %v", want.name, want.labels, value, want.least, want.most)
 		}
 	}
+	s.Eventually(func() bool { return strings.Contains(s.command("status").stdout, "visits") }, s.SitemapLog)
 	s.command("status").want(t, 0, nil, nil, `logs\n +log +.*access\.log\n +lines\n(.*\n)* +visits +2\n`)
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(metricLabels)), func(name string) bool { // nothing is announced or shared here
-		return name == "caddy_sitemap_announced_urls_total" || name == "caddy_sitemap_waiting_urls" || strings.HasPrefix(name, "caddy_sitemap_storage")
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(metricLabels)), func(name string) bool { // nothing is announced here
+		return name == "caddy_sitemap_announced_urls_total"
 	})
 	if byHandler := s.families(harness.Local + "/metrics"); !slices.Equal(slices.Sorted(maps.Keys(got)), names) || !slices.Equal(slices.Sorted(maps.Keys(byHandler)), names) {
 		t.Errorf("got metrics\n%q, by the handler\n%q, want\n%q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(byHandler)), names)
@@ -182,7 +167,7 @@ func TestMetricsAcrossReloads(t *testing.T) {
 
 // TestMetricsOfVisitorsSites: sites that only visitors named share a label.
 func TestMetricsOfVisitorsSites(t *testing.T) {
-	s := startWithAdmin(t, "http://:{port} {\n\troot * {dir}/a\n\tsitemap {\n\t\tsection docs /docs/*\n\t}\n\tfile_server\n}", harness.TwoRoots)
+	s := startWithAdmin(t, "http://:{port} {\n\troot * {dir}/a\n\tsitemap \n\tfile_server\n}", harness.TwoRoots)
 	for _, host := range []string{"one.example", "two.example", "three.example"} {
 		s.Get(harness.Local+"/sitemap.xml", "Host: "+host)
 	}
@@ -190,10 +175,6 @@ func TestMetricsOfVisitorsSites(t *testing.T) {
 	got := s.families(api + "/metrics")
 	if sites, pages := valueOf(got, "sites", "named_by=visitors"), valueOf(got, "pages", "site=visitors"); sites != 3 || pages != 12 || len(got["caddy_sitemap_pages"].GetMetric()) != 1 {
 		t.Errorf("got %v sites, %v pages: %v", sites, pages, got["caddy_sitemap_pages"])
-	}
-	sections := got["caddy_sitemap_section_pages"].GetMetric()
-	if pages := valueOf(got, "section_pages", "site=visitors", "section=docs"); pages != 6 || len(sections) != 1 {
-		t.Errorf("got %v pages of a section: %v", pages, sections)
 	}
 }
 

@@ -60,7 +60,7 @@ func newDiskSite(t *testing.T, dir string, r *rand.Rand, folders, pages int) *di
 		harness.Must(t, os.MkdirAll(filepath.Dir(d.on(name)), 0o755))
 		harness.Must(t, os.WriteFile(d.on(name), d.html(f), 0o644))
 		harness.Must(t, os.Chtimes(d.on(name), at, at))
-		d.oracle.appears(f.path(), "is one of the first", at, f.moments)
+		d.appears(f, "is one of the first", at)
 	}
 	return d
 }
@@ -117,7 +117,7 @@ func (d *diskSite) create() {
 	at := d.save(f)
 	f.moments = []moment{{at: at}}
 	d.files = append(d.files, f)
-	d.oracle.appears(f.path(), "is written", at, f.moments)
+	d.appears(f, "is written", at)
 }
 
 func (d *diskSite) edit() {
@@ -151,13 +151,23 @@ func (d *diskSite) move(f *file, to string) {
 	d.isMoved(f, to)
 }
 
+// appears notes that a page is at a URL that is new to it. There, its date may also be the time of its file, which a deployment may
+// have written since the text changed.
+func (d *diskSite) appears(f *file, how string, at time.Time) {
+	d.t.Helper()
+	info, err := os.Stat(d.on(f.name))
+	harness.Must(d.t, err)
+	written := moment{at: info.ModTime()}
+	d.oracle.appears(f.path(), how, at, append(slices.Clone(f.moments), written))
+}
+
 // isMoved notes that a file has another name.
 func (d *diskSite) isMoved(f *file, to string) {
 	now := time.Now()
 	d.oracle.disappears(f.path(), "is moved to "+to, now)
 	from := f.name
 	f.name = to
-	d.oracle.appears(f.path(), "is moved from "+from, now, f.moments)
+	d.appears(f, "is moved from "+from, now)
 }
 
 // in returns the files of a folder.
@@ -211,7 +221,7 @@ func (d *diskSite) swapFolders() {
 		f.name = a + strings.TrimPrefix(f.name, b)
 	}
 	for _, f := range slices.Concat(ofA, ofB) {
-		d.oracle.appears(f.path(), "comes from a swapped folder", now, f.moments)
+		d.appears(f, "comes from a swapped folder", now)
 	}
 }
 
@@ -242,7 +252,7 @@ func (d *diskSite) copyFolder() {
 		harness.Must(d.t, os.WriteFile(d.on(c.name), data, 0o644))
 		harness.Must(d.t, os.Chtimes(d.on(c.name), info.ModTime(), info.ModTime()))
 		d.files = append(d.files, c)
-		d.oracle.appears(c.path(), "is a copy of "+f.name, time.Now(), c.moments)
+		d.appears(c, "is a copy of "+f.name, time.Now())
 	}
 }
 

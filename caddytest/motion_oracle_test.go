@@ -18,7 +18,7 @@ const (
 // moment is when a page truly changed.
 type moment struct {
 	at        time.Time
-	isRelease bool // its file was written by a deployment: only the day is true
+	isRelease bool // its file was written by a deployment, before that was served
 }
 
 // oracle knows of each page whether it exists, and when it truly changed. Its methods may be called side by side.
@@ -149,12 +149,27 @@ func (k *knownPage) accepts(lastmod string) bool {
 	isDay := len(lastmod) == len(time.DateOnly)
 	return lastmod == "" || slices.ContainsFunc(k.moments, func(m moment) bool {
 		if !isDay {
-			return !m.isRelease && m.at.UTC().Format("2006-01-02T15:04:05Z") == lastmod
+			return m.isAt(lastmod)
 		}
 		// A change just before midnight is found after it.
 		const found = time.Minute
 		return slices.Contains([]string{day(m.at), day(m.at.Add(found))}, lastmod)
 	})
+}
+
+// isAt reports whether a time, to the second, is that of the moment.
+func (m moment) isAt(lastmod string) bool {
+	// A file that is written again before it was looked at has the later time, and one that was written before its folder
+	// took the place of another, the earlier one. While files are written without a pause, the interval alone says when
+	// they are looked at, and that takes a while.
+	const earlier, atOnce = 10 * time.Second, 2 * time.Second
+	later := soakInterval() + 5*time.Second
+	at, err := time.Parse(time.RFC3339, lastmod)
+	ago := m.at.Sub(at)
+	if m.isRelease {
+		return err == nil && -later < ago && ago < earlier
+	}
+	return err == nil && -later < ago && ago < atOnce
 }
 
 func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -58,10 +59,11 @@ func TestSoak(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
+	t.Logf("seed %d", seed) // also where it does not come to its end
 	s := &soak{restartable: prepareRestartable(t, soakCaddyfile()), rand: rand.New(rand.NewPCG(seed, 0))}
 	s.diskSite = newDiskSite(t, s.Dir, s.rand, 15, 20)
 	s.start()
-	s.Eventually(func() bool { return s.isComplete(true) }, s.SitemapLog)
+	s.Eventually(func() bool { return s.isComplete(true) && s.isStored() }, s.SitemapLog)
 	s.oracle.isUp(time.Now())
 	stop := sampled(t, func() {
 		at := time.Now()
@@ -115,23 +117,35 @@ func (s *soak) isComplete(withDates bool) bool {
 	return true
 }
 
+// isStored reports whether what is served is in the state, as a process that is killed before it is loses it.
+func (s *soak) isStored() bool {
+	documents, err := tryCommitted(s.Dir)
+	served := s.Get(harness.Local + "/sitemap.xml").Text
+	return err == nil && slices.Contains(slices.Collect(maps.Values(documents)), served)
+}
+
 // wantDated waits until nearly all changes have a date.
 func (s *soak) wantDated(what string, changes []correction) {
 	s.T.Helper()
 	var counted, dated int
-	var missing []string
+	var missing []correction
 	s.within(datePatience, func() bool {
 		counted, dated, missing = s.datedOf(changes)
 		return 20*dated >= 18*counted
 	}, func() string {
-		return fmt.Sprintf("%s: %d of %d have a date of theirs:\n%s", what, dated, counted, strings.Join(missing, "\n"))
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s: %d of %d have a date of theirs:\n", what, dated, counted)
+		for _, c := range missing {
+			fmt.Fprintf(&b, "changed at %s\n%s\n%s\n", c.at.UTC(), s.oracle.describe(c.path), s.explain(harness.Local+c.path))
+		}
+		return b.String()
 	})
 	s.T.Logf("%s: %d of %d have a date of theirs", what, dated, counted)
 }
 
 // datedOf counts the changes of pages that were there before, are still, and were not changed again, and those of them that have a
 // date. It describes the others.
-func (s *soak) datedOf(changes []correction) (counted, dated int, missing []string) {
+func (s *soak) datedOf(changes []correction) (counted, dated int, missing []correction) {
 	s.T.Helper()
 	dates, err := s.dates()
 	harness.Must(s.T, err)
@@ -146,8 +160,7 @@ func (s *soak) datedOf(changes []correction) (counted, dated int, missing []stri
 			dated++
 			continue
 		}
-		missing = append(missing, fmt.Sprintf("%s, changed at %s, has %q\n%s",
-			c.path, c.at.UTC().Format(time.RFC3339), dates[c.path], s.oracle.describe(c.path)))
+		missing = append(missing, c)
 	}
 	return counted, dated, missing
 }

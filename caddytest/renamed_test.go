@@ -52,9 +52,8 @@ func (s *server) writeMoved(root string, isCorrected bool, timeOf func(i int) ti
 }
 
 // uploaded are times that say nothing; spread are times that would be believed at first sight.
-func uploaded(int) time.Time  { return harness.DayOf(300) }
-func spread(i int) time.Time  { return harness.DayOf(500 + 30*i) }
-func corrected(int) time.Time { return harness.DayOf(400) }
+func uploaded(int) time.Time { return harness.DayOf(300) }
+func spread(i int) time.Time { return harness.DayOf(500 + 30*i) }
 
 // datesOf are the dates of the pages that a sitemap lists below an origin. ok: there is a sitemap.
 func (s *server) datesOf(at, origin string) (dates map[string]string, ok bool) {
@@ -97,29 +96,24 @@ func (s *server) wantMoved(at, origin string, want map[string]string) {
 	}, func() string { return fmt.Sprintf("got %v, want %v\n%s", got, want, s.SitemapLog()) })
 }
 
-// movedDates are the dates of all pages: only the third has one.
-func movedDates() map[string]string {
-	want := make(map[string]string)
-	for i := range movedPages {
-		want[movedPage(i)] = ""
-	}
-	want[movedPage(3)] = harness.Stamp(corrected(3))
-	return want
-}
-
-// beginRenamed has a site at the old name whose third page was corrected while it was watched.
-func beginRenamed(t *testing.T, config string) *server {
+// beginRenamed has a site at the old name whose third page was corrected while it was watched. It returns the dates of all pages:
+// only the third has one.
+func beginRenamed(t *testing.T, config string) (*server, map[string]string) {
 	countFetches(t)
 	s := prepare(t, nil)
 	s.writeMoved("site", false, uploaded)
 	s.Load(config)
-	want := movedDates()
-	want[movedPage(3)] = ""
+	want := make(map[string]string)
+	for i := range movedPages {
+		want[movedPage(i)] = ""
+	}
 	s.wantMoved(oldName, oldName, want)
 	s.Crawled()
-	s.Put("site"+movedPage(3), "another page 3", corrected(3))
-	s.WantDates(oldName, movedDates())
-	return s
+	at := time.Now().Truncate(time.Second)
+	s.Put("site"+movedPage(3), "another page 3", at)
+	want[movedPage(3)] = harness.Stamp(at)
+	s.WantDates(oldName, want)
+	return s, want
 }
 
 // TestAnotherURL: a site at another URL keeps the dates that no file tells. A page that was removed meanwhile is not listed.
@@ -137,7 +131,7 @@ func TestAnotherURL(t *testing.T) {
 		"a renamed folder": {address: newName, folder: "new.example", isRestart: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := beginRenamed(t, siteAt(oldName, "site", ""))
+			s, want := beginRenamed(t, siteAt(oldName, "site", ""))
 			if test.isRestart {
 				s.stopWritten()
 			}
@@ -153,7 +147,6 @@ func TestAnotherURL(t *testing.T) {
 			} else {
 				s.Load(moved)
 			}
-			want := movedDates()
 			delete(want, movedPage(5))
 			origin := test.address
 			if test.origin != "" {
@@ -180,16 +173,16 @@ func TestAnotherURL(t *testing.T) {
 // TestAnotherURLInMemory: without a state folder, a reload keeps the dates.
 func TestAnotherURLInMemory(t *testing.T) {
 	inMemory := strings.NewReplacer("{dir}/state", "off")
-	s := beginRenamed(t, inMemory.Replace(siteAt(oldName, "site", "")))
+	s, want := beginRenamed(t, inMemory.Replace(siteAt(oldName, "site", "")))
 	s.writeMoved("site", true, spread)
 	s.Load(inMemory.Replace(siteAt(secureName, "site", "")))
-	s.wantMoved(secureName, secureName, movedDates())
+	s.wantMoved(secureName, secureName, want)
 	s.Logged(known)
 }
 
 // TestAnotherSite: nothing is taken over from a site with another host.
 func TestAnotherSite(t *testing.T) {
-	s := beginRenamed(t, siteAt(oldName, "site", ""))
+	s, _ := beginRenamed(t, siteAt(oldName, "site", ""))
 	s.stopWritten()
 	s.writeMoved("other", true, spread)
 	s.Begin(siteAt(newName, "other", ""))
@@ -213,7 +206,7 @@ func (s *server) wantSpread(at string) {
 func TestDamagedAtAnotherURL(t *testing.T) {
 	for _, isManifest := range []bool{true, false} {
 		t.Run(fmt.Sprintf("manifest %t", isManifest), func(t *testing.T) {
-			s := beginRenamed(t, siteAt(oldName, "site", ""))
+			s, _ := beginRenamed(t, siteAt(oldName, "site", ""))
 			s.stopWritten()
 			for _, path := range s.stateFiles("state") {
 				if (filepath.Base(path) == "manifest.json") == isManifest {

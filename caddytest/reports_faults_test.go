@@ -90,7 +90,7 @@ func TestOutageIsLogged(t *testing.T) {
 	})
 }
 
-// TestOrphansAreLoggedOnce: that pages have no incoming links is told once, and again where there are a tenth more.
+// TestOrphansAreLoggedOnce: that pages have no incoming links is told once, however many they are.
 func TestOrphansAreLoggedOnce(t *testing.T) {
 	names := func(n int) (all []string) {
 		for i := range n {
@@ -106,11 +106,11 @@ func TestOrphansAreLoggedOnce(t *testing.T) {
 			t.Errorf("got %q, want %d lines", got, want)
 		}
 	}
-	for _, step := range []struct{ pages, lines int }{{20, 1}, {21, 1}, {20, 1}, {22, 1}, {23, 2}, {20, 2}, {23, 2}, {25, 2}, {27, 3}} {
-		script.with(func() { script.pages = names(step.pages) })
+	for _, pages := range []int{20, 30, 20} {
+		script.with(func() { script.pages = names(pages) })
 		s.Refreshes(1)
 		s.Crawled()
-		lines(step.lines)
+		lines(1)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestAdviceAsTyped(t *testing.T) {
 		"state off":       "{\nsitemap {\nstate off\n}\n}\n",
 		"trusted_proxies": "{\nservers {\ntrusted_proxies static private_ranges\n}\n}\n",
 	}
-	inLog := []string{"format json"}
+	inLog := []string{"format auto"}
 	advice := regexp.MustCompile(`(?:[Ss]et|[Ww]rite|[Nn]ame it with|[Rr]emove|by) '([a-z_]+(?: [^']*)?)'`)
 	found := 0
 	for _, line := range productStrings(t) {

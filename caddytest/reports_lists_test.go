@@ -127,7 +127,7 @@ func TestBrokenSitemaps(t *testing.T) {
 			s.WantDates(harness.Local, map[string]string{"/a.html": "2024-05-06", "/b.html": "", "/c.html": "2024-05-06"})
 			isEntry := name != "junk behind it" && name != "a line of dashes"
 			if isEntry {
-				s.Logged("own sitemap", "no XML", `"entries":1`)
+				s.Logged("own sitemap", "no XML", `"count":1`)
 			}
 		})
 	}

@@ -60,9 +60,9 @@ func TestCombinedLogs(t *testing.T) {
 	s.WantLocs(originOf("lines")+"/sitemap.xml", harness.Below(originOf("lines"), []string{"/", "/absolute", "/host", "/list", "/three", "/tight", "/upper"})...)
 }
 
-// TestLogWithoutAgents: where the format of a log drops the User-Agents, no visit counts, and a hint says why.
+// TestLogWithoutAgents: where no line has the User-Agent of a browser, as its format drops it, no visit counts, and a hint says so.
 func TestLogWithoutAgents(t *testing.T) {
-	const hint = "no line has a User-Agent"
+	const hint = "no line has the User-Agent of a browser"
 	cases := map[string]struct {
 		agent func(i int) string
 		hints bool
@@ -71,7 +71,7 @@ func TestLogWithoutAgents(t *testing.T) {
 		"replaced": {func(int) string { return "REDACTED" }, true},
 		"hash":     {func(int) string { return "9b74c9897bac770ffc029102a200c5de" }, true},
 		"hashes":   {func(i int) string { return fmt.Sprintf("%08x", 0x63b0c442+i%7) }, true},
-		"tools":    {func(int) string { return "curl/8.5.0" }, false},
+		"tools":    {func(int) string { return "curl/8.5.0" }, true},
 		"browser": {func(i int) string {
 			if i == 70 {
 				return firefox

@@ -214,7 +214,7 @@ func TestReportedRedirectChanges(t *testing.T) {
 	s.wantReached(append([]string{"/", "/about/"}, rest...)...)
 }
 
-// TestReportedPorts: a port that the first visitor has made up is nobody else's.
+// TestReportedPorts: a port that the first visitor has made up is that visitor's alone.
 func TestReportedPorts(t *testing.T) {
 	s := start(t, "http://:{port} {\n root * {dir}/site\n sitemap\n file_server\n}", smallSite)
 	const at = "http://127.0.0.1:{port}"
@@ -225,9 +225,9 @@ func TestReportedPorts(t *testing.T) {
 		for _, document := range []string{"/robots.txt", "/sitemap.xml"} {
 			s.Get(at+document, "Host: "+test.first)
 		}
-		for _, host := range []string{test.then, test.first, test.then} {
-			s.wantLocsOf(at+"/sitemap.xml", host, harness.Below(test.want, pagesOfSmallSite))
-			line := s.Expand("Sitemap: " + test.want + "/sitemap.xml\n")
+		for host, want := range map[string]string{test.then: test.want, test.first: "http://" + test.first} {
+			s.wantLocsOf(at+"/sitemap.xml", host, harness.Below(want, pagesOfSmallSite))
+			line := s.Expand("Sitemap: " + want + "/sitemap.xml\n")
 			if r := s.Get(at+"/robots.txt", "Host: "+s.Expand(host)); !strings.Contains(r.Text, line) {
 				t.Errorf("%s after %s: robots.txt is %q, want %q", s.Expand(host), test.first, r.Text, line)
 			}

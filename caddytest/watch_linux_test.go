@@ -1,60 +1,22 @@
 package caddytest
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
+// watchedConfig is a site that is refreshed only when it is told of a change.
 const watchedConfig = harness.Local + ` {
 	root * {dir}/www
-	sitemap
+	sitemap {
+		refresh 1h
+	}
 	file_server
 }`
-
-// watchStatus is the part of a site's status that tests of watching need.
-type watchStatus struct {
-	NextRefresh time.Time `json:"next_refresh"`
-	Watched     []struct {
-		Root, State, Reason string
-		Folders             int
-	}
-}
-
-// watch refreshes the one site once more, so that its files are watched, and returns its status.
-func (s *server) watch() watchStatus {
-	s.T.Helper()
-	var all struct{ Sites []watchStatus }
-	harness.Must(s.T, json.Unmarshal([]byte(s.Refreshes(1)), &all))
-	if len(all.Sites) != 1 || len(all.Sites[0].Watched) != 1 {
-		s.T.Fatalf("the status is %+v", all)
-	}
-	return all.Sites[0]
-}
-
-// wantWhole checks that the site's files are watched, and that no interval has it refreshed: what it lists afterwards is what
-// it was told of.
-func (s *server) wantWhole() {
-	s.T.Helper()
-	var st watchStatus
-	// The kernel lets a user have 128 instances of inotify, as a rule: tests beside this one may have the last ones for a moment.
-	s.Eventually(func() bool {
-		st = s.watch()
-		return !strings.HasPrefix(st.Watched[0].Reason, "no inotify instance")
-	}, func() string { return fmt.Sprintf("got %+v", st) })
-	if st.Watched[0].State != "whole" {
-		s.T.Fatalf("got %+v", st)
-	}
-	if left := time.Until(st.NextRefresh); left < time.Hour/2 {
-		s.T.Fatalf("it is refreshed in %s", left)
-	}
-}
 
 // wantListed waits until the site lists pages.
 func (s *server) wantListed(paths ...string) {
@@ -66,7 +28,6 @@ func (s *server) wantListed(paths ...string) {
 func TestWatchedFiles(t *testing.T) {
 	s := start(t, watchedConfig, map[string]string{"www/index.html": "home", "www/a.html": "a"})
 	s.wantListed("/", "/a.html")
-	s.wantWhole()
 	at := func(name string) string { return filepath.Join(s.Dir, "www", name) }
 
 	s.Write(map[string]string{"www/b.html": "b"})
@@ -90,7 +51,6 @@ func TestWatchedFiles(t *testing.T) {
 	s.WriteRaw("www/sitemap.xml", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>`+
 		s.Expand(harness.Local)+`/paper.pdf</loc></url></urlset>`)
 	s.wantListed("/", "/a.html", "/moved/deep/d.html", "/moved/deep/e.html", "/paper.pdf")
-	s.wantWhole()
 }
 
 // TestWatchedRelease: a link to the root leads to another release, and the root is made anew.
@@ -104,7 +64,6 @@ func TestWatchedRelease(t *testing.T) {
 	to("1")
 	s.Load(watchedConfig)
 	s.wantListed("/", "/a.html")
-	s.wantWhole()
 	to("2")
 	s.wantListed("/", "/b.html")
 	harness.Must(t, os.Rename(filepath.Join(s.Dir, "2"), filepath.Join(s.Dir, "old")))
@@ -116,32 +75,23 @@ func TestWatchedRelease(t *testing.T) {
 func TestWatchedReload(t *testing.T) {
 	s := start(t, watchedConfig, map[string]string{"www/index.html": "home"})
 	s.wantListed("/")
-	s.wantWhole()
 	s.Reload(strings.Replace(watchedConfig, "sitemap", "header X-Test yes\nsitemap", 1))
 	s.Write(map[string]string{"www/a.html": "a"})
 	s.wantListed("/", "/a.html")
-	s.wantWhole()
-	s.Reload(strings.Replace(watchedConfig, "sitemap", "sitemap {\nfeed\n}", 1))
+	s.Reload(strings.Replace(watchedConfig, "refresh 1h", "refresh 1h\nfeed", 1))
 	s.Write(map[string]string{"www/b.html": "b"})
 	s.wantListed("/", "/a.html", "/b.html")
 }
 
-// TestUnwatchedFiles: what is not watched as a whole goes by the interval, which is said once.
-func TestUnwatchedFiles(t *testing.T) {
-	s := prepare(t, map[string]string{"www/index.html": "home", "elsewhere/a.html": "a"})
-	harness.Must(t, os.Symlink(filepath.Join(s.Dir, "elsewhere"), filepath.Join(s.Dir, "www", "sub")))
-	s.Load(watchedConfig)
-	s.wantListed("/", "/sub/a.html")
-	for range 3 {
-		st := s.watch()
-		if w := st.Watched[0]; w.State != "incomplete" || !strings.HasSuffix(w.Reason, "www/sub is reached through a symbolic link that leads elsewhere") || w.Folders != 0 {
-			t.Errorf("got %+v", st)
-		}
-		if left := time.Until(st.NextRefresh); left > time.Minute {
-			t.Errorf("it is refreshed in %s", left)
-		}
+// TestWatchedLoss: that most files are gone is no loss that an operator confirms, although it is told.
+func TestWatchedLoss(t *testing.T) {
+	s := start(t, strings.Replace(watchedConfig, "refresh 1h", "", 1), map[string]string{
+		"www/index.html": "home", "www/a.html": "a", "www/b.html": "b", "www/c.html": "c",
+	})
+	s.wantListed("/", "/a.html", "/b.html", "/c.html")
+	for _, name := range []string{"a", "b", "c"} {
+		harness.Must(t, os.Remove(filepath.Join(s.Dir, "www", name+".html")))
 	}
-	if lines := s.LogLines(harness.NotWatched); len(lines) != 1 {
-		t.Errorf("the log says %q", lines)
-	}
+	s.Logged(harness.HeldBack, "less than half")
+	s.wantListed("/", "/a.html", "/b.html", "/c.html")
 }

@@ -248,7 +248,7 @@ func site() map[string]string {
 	return files
 }
 
-const caddyfile = harness.Local + " {\nroot * {dir}/site\nsitemap {\nhtml\nfeed\nextensions alternates images\nrule /* {\nchangefreq weekly\npriority 0.5\n}\n}\nfile_server\n}"
+const caddyfile = harness.Local + " {\nheader Content-Security-Policy \"default-src 'self'\"\nroot * {dir}/site\nsitemap {\nhtml\nfeed\nextensions alternates images\nrule /* {\nchangefreq weekly\npriority 0.5\n}\n}\nfile_server\n}"
 
 func TestPageInChromium(t *testing.T) { testPage(t, inChromium) }
 func TestPageInFirefox(t *testing.T)  { testPage(t, inFirefox) }
@@ -259,11 +259,11 @@ func testPage(t *testing.T, in func(*testing.T) browser) {
 	b.wantLooks("/sitemap.html", "h1, h2, header p, header li, label, a, li > bdi, li > span, time")
 
 	all := eval[[]string](b, shown)
-	if len(all) != 12 || !strings.Contains(strings.Join(all, "\n"), "</title><script>alert(1)</script>") {
+	if len(all) != 10 || !strings.Contains(strings.Join(all, "\n"), "</title><script>alert(1)</script>") {
 		t.Errorf("got rows %q", all)
 	}
-	b.wantTree("navigation Breadcrumb", "link Home", "heading a page", "heading Folders", "link folder 0/", "heading /folder 0/",
-		"search", "searchbox Filter these 10 pages", "main", "list", "link Café", "link "+pattern, "link שלום עולם (1)")
+	b.wantTree("navigation Sitemap", "link Home", "heading a page", "heading folder 0 5", "search", "searchbox Filter", "main", "list",
+		"link Café", "link "+pattern, "link שלום עולם (1)")
 
 	count := func() string { b.T.Helper(); return eval[string](b, `document.querySelector("output").textContent`) }
 	input := func() string { b.T.Helper(); return eval[string](b, `document.querySelector("#words").value`) }
@@ -273,9 +273,9 @@ func testPage(t *testing.T, in func(*testing.T) browser) {
 		toFilter()
 		b.press(words)
 		rows := eval[[]string](b, shown)
-		found := fmt.Sprintf("%d of 10", want)
+		found := fmt.Sprintf("%d / 10", want)
 		if want == 0 {
-			found = "Nothing found on this page"
+			found = "Nothing found"
 		}
 		if len(rows) != want || count() != found {
 			t.Errorf("%s: got %q and rows %q, want %q", words, count(), rows, found)
@@ -298,7 +298,7 @@ func testPage(t *testing.T, in func(*testing.T) browser) {
 	}
 	b.evaluate("history.back()")
 	b.Eventually(func() bool { return eval[string](b, "document.title") != "Café" }, func() string { return "there was no way back" })
-	if rows := eval[[]string](b, shown); (input() == "cafe") != (len(rows) == 1) || (count() == "1 of 10") != (len(rows) == 1) || input() == "" && len(rows) != len(all) {
+	if rows := eval[[]string](b, shown); (input() == "cafe") != (len(rows) == 1) || (count() == "1 / 10") != (len(rows) == 1) || input() == "" && len(rows) != len(all) {
 		t.Errorf("after going back: got %q, %q and rows %q", input(), count(), rows)
 	}
 
@@ -347,23 +347,22 @@ func testFolders(t *testing.T, in func(*testing.T) browser) {
 		b.press("\r")
 		b.Eventually(func() bool {
 			isOther := eval[string](b, "location.pathname") != before
-			return isOther && eval[string](b, `document.querySelector("h1")?.innerText ?? ""`) == b.Expand(heading)
+			isWhole := eval[string](b, "document.readyState") == "complete"
+			return isOther && isWhole && eval[string](b, `document.querySelector("h1")?.innerText ?? ""`) == b.Expand(heading)
 		}, func() string { return "no " + heading })
 	}
-	follow(rows+" a", "/folder-0/")
-	b.wantTree("navigation Breadcrumb", "link Home", "link Sitemap", "heading /folder-0/")
-	parts := eval[int](b, fmt.Sprintf("document.querySelectorAll(%q).length", rows))
-	follow(rows+" a", "/folder-0/") // its first part
-	b.wantTree("navigation Parts")
+	parts := eval[int](b, `document.querySelectorAll("section:has(h2) li").length`) / 2
+	follow(rows+" a", "folder-0") // its first part
+	b.wantTree("navigation Sitemap", "link Home", "link Sitemap", "heading folder-0", "navigation Pages")
 	from := eval[string](b, `document.querySelector("header p").innerText`)
 	for range parts - 1 {
-		follow(`[rel="next"]`, "/folder-0/")
+		follow(`[rel="next"]`, "folder-0")
 	}
 	if eval[bool](b, `document.querySelector("[rel=next]") !== null`) {
 		t.Errorf("there are more than %d parts", parts)
 	}
 	for range parts - 1 {
-		follow(`[rel="prev"]`, "/folder-0/")
+		follow(`[rel="prev"]`, "folder-0")
 	}
 	if got := eval[string](b, `document.querySelector("header p").innerText`); got != from {
 		t.Errorf("got back to %q, want %q", got, from)
@@ -388,6 +387,7 @@ func testFolders(t *testing.T, in func(*testing.T) browser) {
 	}
 	b.wantQuiet()
 	follow("nav li + li a", "localhost:{port}")
+	b.wantLooks("/sitemap.html", "h1, h2, header p, header li, label, a, li > span")
 }
 
 func TestStylesheetInChromium(t *testing.T) { testStylesheet(t, inChromium) }
@@ -467,10 +467,7 @@ func (b *tab) wantColumns(row string, rows int) {
 }
 
 // TestLargeSitemap opens a document of as many pages as one may have.
-func TestLargeSitemapInChromium(t *testing.T) { testLargeSitemap(t, inChromium) }
-func TestLargeSitemapInFirefox(t *testing.T)  { testLargeSitemap(t, inFirefox) }
-
-func testLargeSitemap(t *testing.T, in func(*testing.T) browser) {
+func TestLargeSitemapInChromium(t *testing.T) {
 	const pages, fewer = 50_000, 5000
 	var list, sites strings.Builder
 	for i := range pages {
@@ -487,7 +484,7 @@ func testLargeSitemap(t *testing.T, in func(*testing.T) browser) {
 	s := harness.Prepare(t, map[string]string{"site/favicon.ico": "icon"})
 	s.WriteRaw("list.txt", list.String())
 	s.Load(sites.String())
-	b := &tab{s, in(t)}
+	b := &tab{s, inChromium(t)}
 	load := func(port string, rows int) time.Duration {
 		t.Helper()
 		url := "http://localhost:" + port + "/sitemap.xml"

@@ -30,8 +30,9 @@ func TestApart(t *testing.T) {
 		n.first()
 		f.eventually(patience, func() bool { return n.lists("/199.html", "") })
 		if i == 0 { // later nodes do not know that it changed
-			f.put("000.html", "another text", now.Add(time.Second))
-			f.eventually(patience, func() bool { return n.lists("/000.html", harness.Stamp(now.Add(time.Second))) })
+			at := time.Now()
+			f.put("000.html", "another text", at)
+			f.eventually(patience, func() bool { return n.lists("/000.html", harness.Stamp(at)) })
 		}
 	}
 	f.balance()

@@ -47,7 +47,8 @@ const (
 
 func TestMain(m *testing.M) {
 	if command := os.Getenv(commandVar); command != "" {
-		indexing.Patient = false // as in the other tests: see harness.Main
+		indexing.Minute = 0 // as in the other tests: see harness.Main
+		indexing.AddedFor = 2 * interval
 		if command == forTests {
 			internalfleet.LockPatience = lockPatience
 			internalfleet.StuckFor = stuckFor

@@ -185,15 +185,16 @@ func TestSharedChaos(t *testing.T) {
 // TestSharedStorageStops has a storage that does not respond, is gone, and comes back, with and without what it had.
 func TestSharedStorageStops(t *testing.T) {
 	for name, test := range map[string]struct {
-		lasts      time.Duration
-		isDown     bool
-		begin, end func(f *fleet)
+		lasts  time.Duration
+		isDown bool
+		begin  func(f *fleet)
+		end    func(f *fleet, at time.Time) // at is when a page was changed meanwhile
 	}{
 		"hangs": {
 			lasts:  length(11*time.Second, 2*time.Minute), // longer than a call may take
 			isDown: true,
 			begin:  func(f *fleet) { f.redis.Pause() },
-			end:    func(f *fleet) { f.redis.Resume() },
+			end:    func(f *fleet, _ time.Time) { f.redis.Resume() },
 		},
 		"is gone while a node starts": {
 			lasts:  length(0, 2*time.Minute),
@@ -204,13 +205,13 @@ func TestSharedStorageStops(t *testing.T) {
 				f.nodes[0].start()
 				f.nodes[0].first()
 			},
-			end: func(f *fleet) { f.redis.Start() },
+			end: func(f *fleet, _ time.Time) { f.redis.Start() },
 		},
 		"has lost all": {
 			begin: func(f *fleet) { f.redis.Lose() },
-			end: func(f *fleet) {
+			end: func(f *fleet, at time.Time) {
 				// All is stored again.
-				f.eventually(settling, func() bool { return f.nodes[1].lists(firstPage, harness.Stamp(harness.DayOf(10))) })
+				f.eventually(settling, func() bool { return f.nodes[1].lists(firstPage, harness.Stamp(at)) })
 				f.nodes[0].forget()
 				f.nodes[0].start()
 				f.nodes[0].first()
@@ -224,7 +225,8 @@ func TestSharedStorageStops(t *testing.T) {
 			a := f.balancer.ask(1, polled)
 			began := time.Now()
 			test.begin(f)
-			f.put(firstPage, name, harness.DayOf(10))
+			at := time.Now()
+			f.put(firstPage, name, at)
 			if test.isDown {
 				// It may have a shard that this node does not know.
 				r := f.nodes[2].get(unknownShard)
@@ -233,9 +235,9 @@ func TestSharedStorageStops(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Until(began.Add(test.lasts)))
-			test.end(f)
+			test.end(f, at)
 			f.eventually(settling, func() bool { return f.nodes[2].get(unknownShard).status == http.StatusNotFound })
-			f.settle(firstPage, harness.DayOf(10))
+			f.settle(firstPage, at)
 			a.quiet()
 		})
 	}
@@ -431,10 +433,11 @@ func TestSharedBadInput(t *testing.T) {
 				if test.during != nil {
 					test.during(f)
 				}
-				f.put(firstPage, test.name, harness.DayOf(2+i))
+				at := time.Now()
+				f.put(firstPage, test.name, at)
 				time.Sleep(3 * interval)
 				harness.Must(t, storages.SetFaults(f.control))
-				f.settle(firstPage, harness.DayOf(2+i))
+				f.settle(firstPage, at)
 				a.quiet()
 			}
 		})
@@ -469,13 +472,14 @@ func TestSharedLocks(t *testing.T) {
 			f := prepare(t, setup{nodes: 3, site: "shard_urls 20"})
 			harness.Must(t, storages.SetFaults(f.control, fault))
 			f.begin(100)
-			f.put(firstPage, "second", harness.DayOf(2))
+			at := time.Now()
+			f.put(firstPage, "second", at)
 			if fault.Spin || *long {
 				f.redis.Kill()
 				time.Sleep(length(lockPatience*3/2, 45*time.Second)) // longer than a refresh waits for the lock
 				f.redis.Start()
 			}
-			f.settle(firstPage, harness.DayOf(2))
+			f.settle(firstPage, at)
 			// At rest, one node makes a commit an interval, and nobody computes.
 			commits := func() (count int) {
 				for _, c := range f.calls() {

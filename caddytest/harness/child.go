@@ -49,10 +49,11 @@ func runChild(file string) error {
 		}
 	}
 	if seconds := os.Getenv(quietVar); seconds != "" {
-		indexing.Patient = true
-		if indexing.Quiet, err = strconv.ParseInt(seconds, 10, 64); err != nil {
+		n, err := strconv.ParseInt(seconds, 10, 64)
+		if err != nil {
 			return err
 		}
+		indexing.Minute = n / 2 // a deployment is over after two minutes
 	}
 	if divisor := os.Getenv(hasteVar); divisor != "" {
 		n, err := strconv.Atoi(divisor)

@@ -30,12 +30,12 @@ import (
 const Patience = time.Minute
 
 // Main is a package's TestMain: its tests share nothing with those of other packages
-// that run at the same time, neither folders nor ports. The dates of files do not wait for the end of a deployment.
+// that run at the same time, neither folders nor ports. Changes of files wait for no minute until they are dated.
 //
 // The tests run in several processes, unless some of them are chosen, as by -run. slow are those that take seconds: see
 // [parts.Run].
 func Main(m *testing.M, slow ...string) {
-	indexing.Patient = false
+	indexing.Minute = 0
 	if file := os.Getenv(childVar); file != "" {
 		if err := runChild(file); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -9,5 +9,5 @@ const (
 	NoPage         = "no page to list"
 	LogRead        = "access log read"
 	NotStored      = "cannot store the records"
-	NotWatched     = "files are not watched"
+	NotWatched     = "not all files are watched"
 )

@@ -2,8 +2,6 @@ package model
 
 import (
 	"bytes"
-	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +19,7 @@ type buildCase struct {
 	of      shape
 	pages   int
 	refresh time.Duration
-	slow    bool
+	isSlow  bool
 }
 
 var buildCases = []buildCase{
@@ -31,56 +29,44 @@ var buildCases = []buildCase{
 	{ofFiles, 1000, time.Second, false},
 }
 
-var buildNow = flag.Int("build", -1, "the case of TestBuilds that this process is for; -1: all, each in one of its own")
-
 // TestBuilds is property 5 of a build: it ends, and lists all that there is, whatever the interval is and however slow an
 // application is. Each has a process of its own: a command that has ended leaves goroutines.
 func TestBuilds(t *testing.T) {
-	if *buildNow >= 0 {
-		inBubble(t, "a build", buildCases[*buildNow].run)
-	}
 	for i, c := range buildCases {
-		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			out, err := exec.CommandContext(ctx, os.Args[0], "-test.run=TestBuilds", "-build="+strconv.Itoa(i)).CombinedOutput()
-			if err != nil {
-				t.Errorf("(5) %v: %s", err, out)
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			if os.Getenv("MODEL_BUILD") != "" {
+				inBubble(t, c.build)
+			}
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+t.Name()+"$", "-test.timeout=1m")
+			child.Env = append(os.Environ(), "MODEL_BUILD=1")
+			if out, err := child.CombinedOutput(); err != nil {
+				t.Errorf("(5) %+v: %v: %s", c, err, out)
 			}
 		})
 	}
 }
 
-// run builds the sitemap, and ends the process.
-func (c buildCase) run(t *testing.T, dir string) {
-	m := newModel(t, 1, dir, c.of, c.pages)
-	m.settings.refresh = c.refresh
-	if c.slow {
-		m.faults.set(ofUpstream, slow)
+// build writes the sitemap, and ends the process.
+func (c buildCase) build(dir string) {
+	w := newWorld(1, dir, c.of, c.pages)
+	if c.isSlow {
+		w.begin("application", "slow")
 	}
 	begun := time.Now()
-	listed, err := m.build(dir)
-	// A slow response takes five seconds, and the crawl pauses for twice as long. Probes are paced, too.
-	isLate := time.Since(begun) > time.Duration(2*c.pages)*15*time.Second
-	if err != nil || listed != len(m.site.pages) || isLate {
-		fmt.Printf("%d pages are listed of %d after %s: %v\n", listed, len(m.site.pages), time.Since(begun), err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// build runs the command for the site, and returns how many pages are in the sitemap that it writes.
-func (m *model) build(dir string) (listed int, err error) {
 	config := filepath.Join(dir, "caddy.json")
-	if err := os.WriteFile(config, m.config(m.settings), 0o600); err != nil {
-		return 0, err
-	}
+	w.check(os.WriteFile(config, w.config(settings{refresh: c.refresh}), 0o600))
 	var cmd cobra.Command
 	caddycmd.Commands()["sitemap"].CobraFunc(&cmd)
 	cmd.SetArgs([]string{"build", "--config", config, "--out", filepath.Join(dir, "out"), "--quiet"})
-	if err := cmd.Execute(); err != nil {
-		return 0, err
-	}
+	w.check(cmd.Execute())
 	body, err := os.ReadFile(filepath.Join(dir, "out", "sitemap.xml"))
-	return bytes.Count(body, []byte("<loc>")), err
+	w.check(err)
+	listed := bytes.Count(body, []byte("<loc>"))
+	// A slow response takes five seconds, and the crawl pauses for twice as long. Probes are paced, too.
+	isLate := time.Since(begun) > time.Duration(2*c.pages)*15*time.Second
+	if w.hasFailed() || listed != len(w.pages) || isLate {
+		fmt.Printf("%d pages are listed of %d after %s: %v\n", listed, len(w.pages), time.Since(begun), w.problem.Load())
+		os.Exit(1)
+	}
+	os.Exit(0)
 }

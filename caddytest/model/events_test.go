@@ -1,60 +1,52 @@
 package model
 
 import (
-	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
 // event is something that happens to the site, or to Caddy.
 type event struct {
-	after time.Duration
-	kind  *kind
-	seed  uint64 // of what it chooses, so that an event does the same if others are left out
-}
-
-// kind is a kind of events.
-type kind struct {
 	name   string
-	weight int
-	do     func(m *model, r *rand.Rand)
+	weight int // how often
+	do     func(w *world, r *rand.Rand)
 }
 
-var kinds = []*kind{
-	{"publish", 6, (*model).publish},
-	{"correct", 8, (*model).correct},
-	{"deny", 6, (*model).deny},
-	{"restore", 2, (*model).restore},
-	{"deploy", 2, (*model).deploy},
-	{"fetch all", 1, (*model).fetchAll},
-	{"reload", 5, (*model).loadNext},
-	{"restart", 1, (*model).restart},
-	{"kill", 1, (*model).kill},
-	{"trouble", 6, (*model).trouble},
+var events = []event{
+	{"publish", 6, (*world).publishSome},
+	{"correct", 8, (*world).correct},
+	{"deny", 6, (*world).deny},
+	{"restore", 2, (*world).restore},
+	{"deploy", 2, (*world).deploy},
+	{"fetch all", 1, (*world).fetchAll},
+	{"reload", 5, (*world).loadNext},
+	{"restart", 1, (*world).restart},
+	{"kill", 1, (*world).kill},
+	{"trouble", 6, (*world).trouble},
 }
 
-func (e *event) do(m *model) { e.kind.do(m, rand.New(rand.NewPCG(e.seed, 2))) }
+// step is an event of a run.
+type step struct {
+	after time.Duration
+	*event
+	seed uint64 // of what it chooses, so that it does the same if others are left out
+}
 
-// draw returns the events of a seed.
-func draw(seed uint64) []event {
+// draw returns the steps of a seed.
+func draw(seed uint64) []step {
 	r := rand.New(rand.NewPCG(seed, 0))
-	total := 0
-	for _, k := range kinds {
-		total += k.weight
-	}
-	events := make([]event, 5+r.IntN(20))
+	var bag []*event
 	for i := range events {
-		n := r.IntN(total)
-		k := 0
-		for ; n >= kinds[k].weight; k++ {
-			n -= kinds[k].weight
+		for range events[i].weight {
+			bag = append(bag, &events[i])
 		}
-		events[i] = event{after: longTail(r, time.Second, 3*time.Hour), kind: kinds[k], seed: r.Uint64()}
 	}
-	return events
+	steps := make([]step, 5+r.IntN(20))
+	for i := range steps {
+		steps[i] = step{longTail(r, time.Second, 3*time.Hour), bag[r.IntN(len(bag))], r.Uint64()}
+	}
+	return steps
 }
 
 // longTail returns a time that is as often short as long.
@@ -63,149 +55,105 @@ func longTail(r *rand.Rand, least, most time.Duration) time.Duration {
 	return time.Duration(float64(least) * math.Pow(ratio, r.Float64())).Round(time.Second)
 }
 
-// pick returns one of several; false: there are none.
-func pick[T any](r *rand.Rand, all []T) (one T, ok bool) {
-	if len(all) == 0 {
-		return one, false
+func isGood(p *page) bool { return p.is == good }
+
+// one returns a page that is no hub and meets a condition; nil: there is none.
+func (w *world) one(r *rand.Rand, is func(p *page) bool) *page {
+	some := w.all(func(p *page) bool { return !p.isHub && is(p) })
+	if len(some) == 0 {
+		return nil
 	}
-	return all[r.IntN(len(all))], true
+	return some[r.IntN(len(some))]
 }
 
-// saved notes that a page has become another, and writes its file.
-func (m *model) saved(p *page) {
-	if err := m.site.write(p); err != nil {
-		m.oracle.fail(0, "writing %s: %v", p.path, err)
-	}
-	m.oracle.turned(p)
-	m.oracle.written(p)
-}
-
-func (m *model) publish(r *rand.Rand) {
+func (w *world) publishSome(r *rand.Rand) {
 	for range 1 + r.IntN(3) {
-		m.names++
-		m.saved(m.site.add(r, fmt.Sprintf("page-%d", m.names)))
+		w.publish(r)
 	}
 }
 
-func isIndexable(p *page) bool { return p.condition == indexable }
-
-func (m *model) correct(r *rand.Rand) {
-	p, ok := pick(r, m.site.some(isIndexable))
-	if !ok || m.confuses {
-		return
+func (w *world) correct(r *rand.Rand) {
+	p := w.one(r, isGood)
+	if p != nil {
+		w.edit(p, func() { p.text[r.IntN(len(p.text))] = words(r) })
 	}
-	m.site.mu.Lock()
-	if r.IntN(4) == 0 {
-		p.title = words(r, 3)
-	} else {
-		p.text[r.IntN(len(p.text))] = words(r, 15)
-	}
-	m.site.mu.Unlock()
-	m.saved(p)
-	m.oracle.changed(p)
-}
-
-func (m *model) become(p *page, c condition) {
-	m.site.mu.Lock()
-	p.condition = c
-	m.site.mu.Unlock()
-	m.saved(p)
-}
-
-func (m *model) restore(r *rand.Rand) {
-	p, ok := pick(r, m.site.some(func(p *page) bool { return !isIndexable(p) }))
-	if !ok {
-		return
-	}
-	if p.isFile && p.condition == missing {
-		m.oracle.mayBeDated(p) // a file that is there again is a new one
-	}
-	m.become(p, indexable)
 }
 
 // deny removes a page, or has it not be indexable.
-func (m *model) deny(r *rand.Rand) {
-	p, ok := pick(r, m.site.some(isIndexable))
-	if !ok {
+func (w *world) deny(r *rand.Rand) {
+	p := w.one(r, isGood)
+	if p == nil {
 		return
 	}
-	conditions := []condition{missing, hidden}
+	conditions := []condition{missing, hidden, copied}
 	if !p.isFile {
 		conditions = append(conditions, moved, refused)
 	}
-	c, _ := pick(r, conditions)
-	m.become(p, c)
+	w.edit(p, func() { p.is = conditions[r.IntN(len(conditions))] })
 }
 
-// fewestShared are the fewest pages, with a margin for those that are corrected as well, of which it shows that what they have
-// in common is the template's.
-const fewestShared = 10
-
-// deploy renders all pages anew, at a pace: often with another template, and with some corrections.
-func (m *model) deploy(r *rand.Rand) {
-	if m.deployments > 0 {
+func (w *world) restore(r *rand.Rand) {
+	p := w.one(r, func(p *page) bool { return p.is != good })
+	if p == nil {
 		return
 	}
-	pages := m.site.all()
+	if p.isFile && p.is == missing {
+		p.written = append(p.written, time.Now()) // a file that is there again is a new one
+	}
+	w.edit(p, func() { p.is = good })
+}
+
+// deploy renders all pages anew, at a pace: often with another template, and with some corrections.
+func (w *world) deploy(r *rand.Rand) {
+	if w.deployments > 0 {
+		return
+	}
+	pages := w.all(func(*page) bool { return true })
 	pace := longTail(r, time.Second, 30*time.Minute)
 	adds := r.IntN(3)
-	of := make(map[bool]int) // pages that are files, and others
-	for _, p := range pages {
-		if isIndexable(p) {
-			of[p.isFile]++
+	for _, isFile := range []bool{true, false} {
+		n := len(w.all(func(p *page) bool { return p.is == good && p.isFile == isFile }))
+		// Of a few pages, it does not show which change is the template's, and which the page's own.
+		if n < 10 && n > 0 {
+			adds = 0
 		}
 	}
-	// Of so few pages, it does not show which change is the template's, and which the page's own.
-	isFew := func(n int) bool { return 0 < n && n < fewestShared }
-	m.confuses = adds > 0 && (isFew(of[true]) || isFew(of[false]))
-	m.deployments++
-	m.note("%d pages each %s, another template: %v", len(pages), pace, adds > 0)
+	w.deployments++
+	w.note("%d pages each %s, %d other templates", len(pages), pace, adds)
 	for i, p := range pages {
 		corrects := r.IntN(10) == 0
-		m.in(time.Duration(i)*pace, func() {
-			m.site.mu.Lock()
-			p.template += adds
-			isThere := p.condition == indexable
-			isCorrected := corrects && isThere && !m.confuses
-			if isCorrected {
-				p.text[0] = words(r, 15)
-			}
-			m.site.mu.Unlock()
-			if p.condition != missing {
-				m.saved(p)
-			}
+		w.in(time.Duration(i)*pace, func() {
 			if adds > 0 {
-				m.oracle.mayBeTold(p.path) // until it shows that it is the template's, which takes five pages
+				w.mayBeTold(1, p) // until it shows that it is the template's, which takes five pages
 			}
-			if of[p.isFile] < fewestShared {
-				m.oracle.mayBeDated(p)
-			}
-			if isCorrected {
-				m.oracle.changed(p)
-			}
+			w.edit(p, func() {
+				p.template += adds
+				if corrects && p.is == good {
+					p.text[1] = words(r)
+				}
+			})
 		})
 	}
-	m.in(time.Duration(len(pages))*pace, func() {
-		m.note("deployed")
-		m.deployments--
-		m.confuses = false
-		m.deployed = time.Now()
+	w.in(time.Duration(len(pages))*pace, func() {
+		w.note("deployed")
+		w.deployments--
+		w.deployed = time.Now()
 	})
 }
 
-func (m *model) fetchAll(*rand.Rand) {
-	if m.faults.over() == 0 {
+func (w *world) fetchAll(*rand.Rand) {
+	if w.fine() == 0 {
 		return // an operator is believed, also if all pages fail
 	}
-	var s status
-	if err := admin("POST", "/sitemap/refresh?fetch=all", &s); err != nil {
-		m.oracle.fail(5, "refreshing: %v", err)
+	var answer any
+	if err := admin("POST", "/sitemap/refresh?fetch=all", &answer); err != nil {
+		w.fail(5, "refreshing: %v", err)
 	}
 }
 
 // loadNext loads a next configuration: the same one, another one, or one that fails to start.
-func (m *model) loadNext(r *rand.Rand) {
-	s := m.settings
+func (w *world) loadNext(r *rand.Rand) {
+	s := w.settings
 	switch r.IntN(5) {
 	case 0:
 		s.fails = true
@@ -214,40 +162,31 @@ func (m *model) loadNext(r *rand.Rand) {
 	case 2:
 		// In a shared storage, settings that have been in use before go on from the records of that time: what has changed
 		// since is announced once more.
-		if !m.isShared {
+		if !w.isShared {
 			s.html = !s.html
 		}
 	}
-	m.reload(s)
+	w.reload(s)
 }
 
-// troubles are the faults of each place.
-var troubles = [places][]fault{
-	ofDisk:     {gone, half, broken, hanging, panicking},
-	ofUpstream: {broken, hanging, panicking, slow, tooMany, unavailable, cut},
-	ofStorage:  {broken, hanging, panicking},
-}
-
-// trouble has a place be faulty for a while.
-func (m *model) trouble(r *rand.Rand) {
-	p := place(r.IntN(int(places)))
-	f, _ := pick(r, troubles[p])
-	if is, _ := m.faults.of(p); is != none {
+// trouble has a place be in trouble for a while.
+func (w *world) trouble(r *rand.Rand) {
+	place := []string{"disk", "application", "storage"}[r.IntN(3)]
+	kind := kinds[place][r.IntN(len(kinds[place]))]
+	if now, _ := w.now(place); now != "" {
 		return // one at a time
 	}
-	m.note("%s: %s", p, f)
-	m.faults.set(p, f)
-	m.in(longTail(r, 10*time.Second, 3*time.Hour), func() {
-		m.note("%s: fine again", p)
-		m.faults.set(p, none)
+	w.note("%s: %s", place, kind)
+	t := w.begin(place, kind)
+	w.in(longTail(r, 10*time.Second, 3*time.Hour), func() {
+		w.note("%s: fine again", place)
+		w.end(t)
 	})
-	if p == ofDisk {
-		m.oracle.mayBeTold("/", "/") // see judgeVanished
+	if place == "disk" {
+		w.mayBeTold(2, w.pages["/"]) // see isExcused
 	}
-	if p == ofDisk || f == cut {
-		// They are removed, and come back.
-		all := slices.Collect(maps.Keys(m.site.pages))
-		m.oracle.mayBeTold(all...)
-		m.oracle.mayBeTold(all...)
+	if place == "disk" || kind == "list is cut" {
+		// Pages are removed, and come back.
+		w.mayBeTold(2, w.all(func(*page) bool { return true })...)
 	}
 }

@@ -1,95 +1,128 @@
 package model
 
 import (
-	"errors"
-	"io"
+	"context"
+	"encoding/json"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"sync"
+	"strings"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
+)
+
+// running is the world of the run under way, in which the modules below are. With them, nothing waits for a socket or the
+// kernel, which would stop the clock.
+var running atomic.Pointer[world]
+
+type (
+	disk        struct{} // the folder of the site, which nothing watches
+	application struct{} // a transport to it
+	storage     struct { // which processes share; its locks are not files, as those go by real times
+		certmagic.FileStorage
+		*world
+	}
 )
 
 func init() {
-	caddy.RegisterModule(new(disk))
-	caddy.RegisterModule(new(transport))
+	caddy.RegisterModule(disk{})
+	caddy.RegisterModule(application{})
 	caddy.RegisterModule(new(storage))
-	caddy.RegisterModule(new(logWriter))
 }
 
-// running is the model of the run under way, which the modules below ask.
-var running atomic.Pointer[model]
-
-// errOnPurpose is why whatever the model breaks fails.
-var errOnPurpose = errors.New("it fails on purpose")
-
-// disk is the folder of the site as a file system, which nothing watches: what reads the kernel's events would stop the clock.
-type disk struct{}
-
-func (*disk) CaddyModule() caddy.ModuleInfo {
+func (disk) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.fs.model", New: func() caddy.Module { return new(disk) }}
 }
 
-func (*disk) Open(name string) (fs.File, error) {
-	m := running.Load()
-	if err := m.faults.disk(name); err != nil {
+func (disk) Open(name string) (fs.File, error) {
+	w := running.Load()
+	kind, _ := w.now("disk")
+	err := w.call(context.Background(), "disk")
+	if kind == "gone" || kind == "half gone" && strings.Contains(name, "guide") {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return os.DirFS(m.folder).Open(name)
+	return os.DirFS(w.folder).Open(name)
 }
 
-// transport is the way to the application, which is a handler in memory.
-type transport struct{}
-
-func (*transport) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.reverse_proxy.transport.model", New: func() caddy.Module { return new(transport) }}
+func (application) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.reverse_proxy.transport.model", New: func() caddy.Module { return new(application) }}
 }
 
-func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	m := running.Load()
-	m.oracle.requested(r.URL.Path)
-	w := httptest.NewRecorder()
-	isDone, err := m.faults.upstream(w, r)
-	if err != nil {
+func (application) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := running.Load()
+	w.judgeRequest(r.URL.Path)
+	if err := w.call(r.Context(), "application"); err != nil {
 		return nil, err
 	}
-	if !isDone {
-		m.site.ServeHTTP(w, r)
+	recorder := httptest.NewRecorder()
+	if !w.refuse(recorder, r.URL.Path) {
+		w.serve(recorder, r)
 	}
-	return w.Result(), nil
+	return recorder.Result(), nil
 }
 
-// logWriter keeps the end of what Caddy logs, to be printed with a problem.
-type logWriter struct{}
-
-func (*logWriter) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "caddy.logging.writers.model", New: func() caddy.Module { return new(logWriter) }}
+func (*storage) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "caddy.storage.model", New: func() caddy.Module { return new(storage) }}
 }
 
-func (*logWriter) String() string                      { return "model" }
-func (*logWriter) WriterKey() string                   { return "model" }
-func (*logWriter) OpenWriter() (io.WriteCloser, error) { return new(logWriter), nil }
-func (*logWriter) Close() error                        { return nil }
-
-func (*logWriter) Write(line []byte) (int, error) {
-	running.Load().log.add(string(line))
-	return len(line), nil
+func (*storage) CertMagicStorage() (certmagic.Storage, error) {
+	w := running.Load()
+	return &storage{certmagic.FileStorage{Path: w.shared}, w}, nil
 }
 
-// logTail is the end of a log.
-type logTail struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logTail) add(line string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.lines) >= 4000 {
-		l.lines = append(l.lines[:0], l.lines[2000:]...)
+func (s *storage) Store(ctx context.Context, key string, value []byte) error {
+	if err := s.call(ctx, "storage"); err != nil {
+		return err
 	}
-	l.lines = append(l.lines, line)
+	return s.FileStorage.Store(ctx, key, value)
+}
+
+func (s *storage) Load(ctx context.Context, key string) ([]byte, error) {
+	if err := s.call(ctx, "storage"); err != nil {
+		return nil, err
+	}
+	return s.FileStorage.Load(ctx, key)
+}
+
+// Lock does not panic: that this ends the process is not held against it, as locks will go.
+func (s *storage) Lock(ctx context.Context, _ string) error {
+	if kind, _ := s.now("storage"); kind == "panicking" {
+		return errOnPurpose
+	}
+	if err := s.call(ctx, "storage"); err != nil {
+		return err
+	}
+	return await(ctx, s.unlocked)
+}
+
+func (s *storage) Unlock(context.Context, string) error {
+	select {
+	case s.unlocked <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// announced has the URLs that were announced. The engine and the proxy live outside of the bubble: while a request is under
+// way, the clock stands still.
+var announced = make(chan string, 1_000_000)
+
+func startEngine() *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var notice struct {
+			URLs []string `json:"urlList"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&notice); err != nil {
+			panic(err)
+		}
+		for _, url := range notice.URLs {
+			announced <- url
+		}
+	}))
 }

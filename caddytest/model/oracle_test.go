@@ -1,37 +1,12 @@
 package model
 
 import (
-	"encoding/xml"
-	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
-
-// history is what has truly become of a page.
-type history struct {
-	changes []time.Time // of its text, its publication first
-	written []time.Time // when it was rendered anew so that this may be its date
-	isGood  bool        // it returns 200 and is indexable
-	since   time.Time   // since when
-
-	news []time.Time // of it that were not announced yet, as far as is known
-	told time.Time   // when something of it was announced last
-}
-
-// oracle compares what is served with the truth, and keeps the first difference.
-type oracle struct {
-	*model
-	histories map[string]*history
-	listed    map[string]string // at the last sample: lastmod by path
-	crawled   time.Time         // when all pages were listed first
-
-	mu       sync.Mutex  // never held while anything waits
-	requests []time.Time // of the application, besides probes
-	problem  string
-}
 
 // What the docs promise, with a margin.
 const (
@@ -41,283 +16,287 @@ const (
 	longest      = 24 * time.Hour   // until a page of an application is fetched again
 	spread       = 2 * time.Hour    // by which that may be later
 	foundWithin  = 30 * time.Hour   // after a change, by which its day may be that of the fetch that found it
+	perMinute    = 120              // requests that an application gets, besides those of each refresh
 )
 
-// fail notes a difference from a property, unless there was one before.
-func (o *oracle) fail(property int, format string, args ...any) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.problem == "" {
-		o.problem = fmt.Sprintf("(%d) at %s: ", property, stamp(time.Now())) + fmt.Sprintf(format, args...)
+// sight is a page as the sitemap shows it at a moment, and what may excuse that.
+type sight struct {
+	*page
+	date                string // lastmod
+	isListed, wasListed bool
+	noticed             time.Duration // in which it is noticed at most that the page is another
+	calm                time.Duration // for which nothing was wrong
+	deployed            time.Duration // since the last deployment; 0: it goes on
+	settles             time.Duration // after a deployment, in which its dates are decided at most
+	isExcused           bool          // pages may vanish
+}
+
+// laws are the properties that hold of each page at each moment: that it is not so.
+var laws = []struct {
+	property int
+	name     string
+	isBroken func(s *sight) bool
+}{
+	{1, "is listed, and is not good any more", (*sight).isListedWhileBad},
+	{2, "is not listed any more, without a reason", (*sight).hasVanished},
+	{3, "has a date that is not one of a change", (*sight).hasWrongDate},
+	{3, "was corrected, and has an older date", (*sight).hasOldDate},
+}
+
+func (s *sight) isListedWhileBad() bool {
+	return s.isListed && s.is != good && min(time.Since(s.since), s.calm) > s.noticed
+}
+
+func (s *sight) hasVanished() bool {
+	wasGood := s.is == good && time.Since(s.since) >= s.noticed
+	return s.wasListed && !s.isListed && wasGood && !s.isExcused
+}
+
+func (s *sight) hasWrongDate() bool {
+	isDecided := s.deployed > s.settles
+	isTrue := slices.ContainsFunc(slices.Concat(s.changes, s.written), s.mayBeFrom)
+	return s.date != "" && isDecided && !isTrue
+}
+
+// mayBeFrom reports whether the date is that of a change, to the precision that it has.
+func (s *sight) mayBeFrom(change time.Time) bool {
+	if len(s.date) > len(time.DateOnly) {
+		exact, err := time.Parse(time.RFC3339, s.date)
+		return err == nil && exact.Equal(change.Truncate(time.Second))
 	}
-}
-
-func (o *oracle) hasFailed() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.problem != ""
-}
-
-func stamp(t time.Time) string { return t.UTC().Format("Jan 2 15:04:05") }
-
-// changed notes that the text of a page has changed.
-func (o *oracle) changed(p *page) {
-	o.note("%s has another text", p.path)
-	h := o.histories[p.path]
-	h.changes = append(h.changes, time.Now())
-	h.news = append(h.news, time.Now())
-}
-
-// written notes that a file was written again. If that was before the last change of its text was seen, its time is all
-// that tells of that.
-func (o *oracle) written(p *page) {
-	h := o.histories[p.path]
-	last := h.changes[len(h.changes)-1]
-	isSeen := min(time.Since(last), o.faults.over(), o.up()) > 2*o.interval()+margin
-	if p.isFile && !isSeen {
-		o.mayBeDated(p)
+	found := foundWithin
+	if s.isFile {
+		found = spread
 	}
+	return day(change) <= s.date && s.date <= day(change.Add(found))
 }
 
-// mayBeDated lets a page have the present time as its date.
-func (o *oracle) mayBeDated(p *page) {
-	h := o.histories[p.path]
-	h.written = append(h.written, time.Now())
+func (s *sight) hasOldDate() bool {
+	last := s.lastChange()
+	isKnown := s.isListed && len(s.changes) > 1 && s.is == good && s.since.Before(last.Add(-longest-spread))
+	isLate := min(time.Since(last), s.deployed, s.calm) > longest+spread
+	mayHaveNone := !s.isFile && s.date == ""
+	return isKnown && isLate && s.date < day(last) && !mayHaveNone
 }
 
-// turned notes whether a page is good from now on.
-func (o *oracle) turned(p *page) {
-	h := o.histories[p.path]
-	isGood := p.condition == indexable
-	if h == nil {
-		h = new(history)
-		o.histories[p.path] = h
-		h.changes = []time.Time{time.Now()}
-	} else if h.isGood == isGood {
-		return
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+func stamps(all ...time.Time) string {
+	text := ""
+	for _, t := range all {
+		text += t.UTC().Format(" Jan 2 15:04:05")
 	}
-	o.note("%s is indexable: %v", p.path, isGood)
-	h.isGood = isGood
-	h.since = time.Now()
-	h.news = append(h.news, time.Now())
+	return strings.TrimSpace(text)
 }
 
-// requested notes a request that reached the application.
-func (o *oracle) requested(path string) {
-	if strings.HasPrefix(path, "/private/") {
-		o.fail(7, "%s is disallowed, and was requested", path)
-	}
-	if isProbe(path) {
-		return
-	}
-	if time.Now().Before(o.faults.pausedUntil()) {
-		o.fail(7, "%s was requested before a Retry-After had passed", path)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.requests = append(o.requests, time.Now())
-}
-
-// isProbe reports whether a path is requested at each refresh, beside the rate.
-func isProbe(path string) bool {
-	return path == "/" || strings.HasSuffix(path, ".txt") || strings.Contains(path, "sitemap")
-}
-
-// sitemap is a document.
-type sitemap struct {
-	URLs []struct {
-		Loc     string `xml:"loc"`
-		LastMod string `xml:"lastmod"`
-	} `xml:"url"`
-}
-
-// served is what is served at a moment.
-type served struct {
-	body   string
-	listed map[string]string // lastmod by path
-}
-
-// read requests the sitemap; nil: there is none.
-func (o *oracle) read() *served {
-	w, err := get("/sitemap.xml")
-	if err != nil || w.Code != http.StatusOK {
-		return nil
-	}
-	var doc sitemap
-	if err := xml.Unmarshal(w.Body.Bytes(), &doc); err != nil {
-		o.fail(0, "the sitemap is no XML: %v", err)
-	}
-	listed := make(map[string]string)
-	for _, u := range doc.URLs {
-		listed[strings.TrimPrefix(u.Loc, origin)] = u.LastMod
-	}
-	return &served{w.Body.String(), listed}
-}
-
-// sample compares what is served now with the truth.
-func (o *oracle) sample() {
-	now := o.read()
+// look holds what is served now against the laws.
+func (w *world) look() {
+	now := w.read()
 	if now == nil {
-		if o.listed != nil && !o.faults.excuse() {
-			o.fail(2, "nothing is served any more")
+		if w.listed != nil && !w.isExcused("") {
+			w.fail(2, "nothing is served any more")
 		}
 		// What comes next is like a first crawl, of which nothing is announced.
-		o.listed = nil
-		o.crawled = time.Time{}
+		w.listed = nil
+		w.crawled = time.Time{}
 		return
 	}
-	for path, date := range now.listed {
-		o.judgeListed(path)
-		o.judgeDate(path, date)
-		if before, wasListed := o.listed[path]; !wasListed || before != date {
-			o.note("%s is listed with the date %q", path, date)
+	for path := range now.dates {
+		if w.pages[path] == nil {
+			w.fail(1, "%s is listed, which never existed", path)
 		}
 	}
-	for path := range o.listed {
-		if _, isListed := now.listed[path]; !isListed {
-			o.judgeVanished(path)
+	for _, p := range w.pages {
+		s := w.see(p, now)
+		for _, law := range laws {
+			if law.isBroken(s) {
+				w.fail(law.property, "%s %s: it is %s since %s, has the date %q and changed at %s",
+					p.path, law.name, p.is, stamps(p.since), s.date, stamps(p.changes...))
+			}
+		}
+		if before, wasListed := w.listed[p.path]; s.isListed && (!wasListed || before != s.date) {
+			w.note("%s is listed with the date %q", p.path, s.date)
 		}
 	}
-	o.listed = now.listed
-	isFirst := o.crawled.IsZero()
-	if isFirst && len(now.listed) >= o.good() {
-		o.crawled = time.Now()
+	w.listed = now.dates
+	if w.crawled.IsZero() && len(w.listed) >= len(w.all(isGood)) {
+		w.crawled = time.Now()
 	}
-	o.judgeRequests()
-	o.judgeAnnounced()
+	w.judgeAnnounced()
 }
 
-// judgeSuccessor is property 8, and 4, of a configuration or a process that follows another one.
-func (o *oracle) judgeSuccessor(before *served, isEqual bool) {
-	if before == nil {
-		return
+func (w *world) see(p *page, now *document) *sight {
+	s := &sight{page: p, calm: w.calm(), noticed: w.noticed(p), settles: 2*w.interval() + lossPatience}
+	s.date, s.isListed = now.dates[p.path]
+	_, s.wasListed = w.listed[p.path]
+	if w.deployments == 0 {
+		s.deployed = time.Since(w.deployed)
 	}
-	after := o.read()
-	if after == nil {
-		o.fail(8, "nothing is served any more after a reload or restart")
-		return
-	}
-	for path := range before.listed {
-		if _, isListed := after.listed[path]; !isListed && o.histories[path].isGood {
-			o.fail(8, "%s is not listed any more after a reload or restart", path)
-		}
-	}
-	if isEqual && before.body != after.body && len(before.listed) == len(after.listed) {
-		o.fail(4, "the bytes changed with a reload or restart:\n%s\n%s", before.body, after.body)
-	}
+	s.isExcused = w.isExcused(p.path)
+	return s
 }
 
-// killed lets what a new process serves be older than what was served before.
-func (o *oracle) killed() {
-	o.listed = nil
-	for _, h := range o.histories {
-		if time.Since(h.told) < 2*margin {
-			h.news = append(h.news, h.told) // it may be announced once more
-		}
-	}
-}
-
-// good is how many pages are good.
-func (o *oracle) good() (n int) {
-	for _, h := range o.histories {
-		if h.isGood {
-			n++
-		}
-	}
-	return n
-}
-
-// judgeListed is property 1, of a page that is listed.
-func (o *oracle) judgeListed(path string) {
-	h := o.histories[path]
-	if h == nil {
-		o.fail(1, "%s is listed, which never existed", path)
-		return
-	}
-	isLate := min(time.Since(h.since), o.faults.over(), o.up()) > o.noticedWithin(path)
-	if !h.isGood && isLate {
-		o.fail(1, "%s is listed, which is not indexable since %s", path, stamp(h.since))
-	}
-}
-
-// noticedWithin is how long it takes at most until it shows that a page is not good any more.
-func (o *oracle) noticedWithin(path string) time.Duration {
-	soon := 2*o.interval() + lossPatience + margin
-	if o.site.pages[path].isFile {
+// noticed is how long it takes at most until it shows that a page is not good any more.
+func (w *world) noticed(p *page) time.Duration {
+	soon := 2*w.interval() + lossPatience + margin
+	if p.isFile {
 		return soon
 	}
 	return soon + longest + spread
 }
 
-// judgeVanished is property 2, of a page that is not listed any more.
-func (o *oracle) judgeVanished(path string) {
-	h := o.histories[path]
-	wasBad := !h.isGood || time.Since(h.since) < o.noticedWithin(path)
-	if wasBad || o.faults.excuse() {
+// judgeSuccessor is property 8, and 4, of a configuration or a process that follows another one.
+func (w *world) judgeSuccessor(before *document, isEqual bool) {
+	if before == nil {
 		return
 	}
-	// The front page is requested at each refresh. While the disk fails, no file explains its response, and a 404 counts at
-	// once, although pages of a source that cannot be read are to stay for ten minutes.
-	if path == "/" && o.faults.over() < margin {
+	after := w.read()
+	if after == nil {
+		w.fail(8, "nothing is served any more after a reload or restart")
 		return
 	}
-	o.fail(2, "%s is not listed any more, and is indexable since %s", path, stamp(h.since))
-}
-
-// judgeDate is property 3, of a page that is listed with a date, or without.
-func (o *oracle) judgeDate(path, date string) {
-	h := o.histories[path]
-	if h == nil {
-		return
-	}
-	isFile := o.site.pages[path].isFile
-	isOver := o.deployments == 0 && time.Since(o.deployed) > 2*o.interval()+lossPatience
-	if date != "" && isOver && !h.explains(date, isFile) {
-		o.fail(3, "%s has the date %s, and changed at %v", path, date, stamps(h.changes))
-	}
-	last := h.changes[len(h.changes)-1]
-	isKnown := len(h.changes) > 1 && h.isGood && h.since.Before(last.Add(-longest-spread))
-	isLate := min(time.Since(last), time.Since(o.deployed), o.faults.over(), o.up()) > longest+spread
-	isDated := date >= last.UTC().Format(time.DateOnly)
-	if isKnown && isLate && !isDated && (isFile || date != "") {
-		o.fail(3, "%s has the date %q, and was corrected at %s", path, date, stamp(last))
-	}
-}
-
-func stamps(all []time.Time) (texts []string) {
-	for _, t := range all[max(len(all)-5, 0):] {
-		texts = append(texts, stamp(t))
-	}
-	return texts
-}
-
-// explains reports whether a date is that of a change, to the precision that it has.
-func (h *history) explains(date string, isFile bool) bool {
-	found := foundWithin
-	if isFile {
-		found = spread
-	}
-	return slices.ContainsFunc(slices.Concat(h.changes, h.written), func(at time.Time) bool {
-		if len(date) > len(time.DateOnly) {
-			exact, err := time.Parse(time.RFC3339, date)
-			return err == nil && exact.Equal(at.Truncate(time.Second))
+	for path := range before.dates {
+		if _, isListed := after.dates[path]; !isListed && w.pages[path].is == good {
+			w.fail(8, "%s is not listed any more after a reload or restart", path)
 		}
-		from := at.UTC().Format(time.DateOnly)
-		to := at.Add(found).UTC().Format(time.DateOnly)
-		return from <= date && date <= to
-	})
+	}
+	if isEqual && !w.mayBeDated() && before.body != after.body && len(before.dates) == len(after.dates) {
+		w.fail(4, "the bytes changed with a reload or restart:\n%s\n%s", before.body, after.body)
+	}
 }
 
-// perMinute is how many requests a minute an application gets, besides those of each refresh.
-const perMinute = 120
+// mayBeDated reports whether the date of a change may come at any moment, or be taken back.
+func (w *world) mayBeDated() bool {
+	for _, p := range w.pages {
+		decided := time.Hour
+		if !p.isFile {
+			decided = longest
+		}
+		if time.Since(p.lastChange()) <= decided+margin {
+			return true
+		}
+	}
+	return false
+}
 
-// judgeRequests is property 7, of the requests of the last minute.
-func (o *oracle) judgeRequests() {
-	o.mu.Lock()
-	o.requests = slices.DeleteFunc(o.requests, func(at time.Time) bool { return time.Since(at) > time.Minute })
-	count := len(o.requests)
-	o.mu.Unlock()
+// judgeAnnounced is property 6, of what was announced since the last look.
+func (w *world) judgeAnnounced() {
+	for len(announced) > 0 {
+		path := strings.TrimPrefix(<-announced, origin)
+		w.note("%s was announced", path)
+		p := w.pages[path]
+		if p == nil || len(p.news) == 0 {
+			w.fail(6, "%s was announced, of which there is nothing new", path)
+			return
+		}
+		p.told = time.Now()
+		p.news = slices.DeleteFunc(p.news[1:], func(at time.Time) bool {
+			return min(time.Since(at), w.calm()) > w.noticed(p)
+		})
+	}
+}
+
+// judgeUntold is property 6 at the end, of pages of which something is to have been announced: nothing is of the first crawl.
+func (w *world) judgeUntold(p *page) {
+	published := p.changes[0]
+	last := p.lastChange()
+	isNew := published.After(w.crawled)
+	isDated := w.listed[p.path] >= last.UTC().Format(time.RFC3339)
+	wasDated := last.Sub(published) > spread // else it is a part of its publication, with the longest interval
+	isCorrected := p.isFile && wasDated && last.After(w.crawled) && isDated
+	isUntold := isNew && p.told.Before(published) || isCorrected && p.told.Before(last)
+	if p.is == good && isUntold {
+		w.fail(6, "%s was not announced, which is there since %s and changed at %s", p.path, stamps(published), stamps(last))
+	}
+}
+
+// mayBeTold lets pages be announced again, of which nothing is new.
+func (w *world) mayBeTold(times int, pages ...*page) {
+	for _, p := range pages {
+		for range times {
+			p.news = append(p.news, time.Now())
+		}
+	}
+}
+
+// mayBeOlder lets a new process know less than the one before.
+func (w *world) mayBeOlder() {
+	w.listed = nil
+	for _, p := range w.pages {
+		if time.Since(p.told) < 2*margin {
+			p.news = append(p.news, p.told)
+		}
+	}
+}
+
+// judgeRequest is property 7, of a request that reaches the application.
+func (w *world) judgeRequest(path string) {
+	if strings.HasPrefix(path, "/private/") {
+		w.fail(7, "%s is disallowed, and was requested", path)
+	}
+	if !isPaced(path) {
+		return
+	}
+	w.mu.Lock()
+	isEarly := time.Now().Before(w.notBefore)
+	w.requests = slices.DeleteFunc(w.requests, func(at time.Time) bool { return time.Since(at) > time.Minute })
+	w.requests = append(w.requests, time.Now())
+	count := len(w.requests)
+	w.mu.Unlock()
+	if isEarly {
+		w.fail(7, "%s was requested before a Retry-After had passed", path)
+	}
 	if count > perMinute+2 {
-		o.fail(7, "%d requests in a minute", count)
+		w.fail(7, "%d requests in a minute", count)
+	}
+}
+
+// isPaced reports whether a path is not requested at each refresh.
+func isPaced(path string) bool {
+	return path != "/" && !strings.HasSuffix(path, ".txt") && !strings.Contains(path, "sitemap")
+}
+
+// askedToWait notes that the application wants no requests for a while.
+func (w *world) askedToWait(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if isPaced(path) {
+		w.notBefore = time.Now().Add(5 * time.Minute)
+	}
+}
+
+// judgeEnd is property 4, of the URLs that a site has whatever its history was, property 6, and property 5.
+func (w *world) judgeEnd() {
+	for _, p := range w.pages {
+		if _, isListed := w.listed[p.path]; isListed != isGood(p) {
+			w.fail(4, "at the end, that %s is listed is %v, and it is %s", p.path, isListed, p.is)
+		}
+		w.judgeUntold(p)
+	}
+	var status struct {
+		Sites []struct {
+			LastRefresh struct {
+				At time.Time `json:"at"`
+			} `json:"last_refresh"`
+		} `json:"sites"`
+	}
+	w.check(admin(http.MethodGet, "/sitemap/sites", &status))
+	if len(status.Sites) != 1 || time.Since(status.Sites[0].LastRefresh.At) > 2*w.interval()+margin {
+		w.fail(5, "at the end, no refresh comes any more: %+v", status)
+	}
+}
+
+// judgeRest is property 10, of what a process leaves behind.
+func (w *world) judgeRest() {
+	if w.hasFailed() {
+		return
+	}
+	all := make([]byte, 4<<20)
+	all = all[:runtime.Stack(all, true)]
+	for _, goroutine := range strings.Split(string(all), "\n\n")[1:] {
+		head, _, _ := strings.Cut(goroutine, "\n")
+		if strings.Contains(head, "synctest bubble") && !strings.Contains(goroutine, "testing/synctest") {
+			w.fail(10, "a goroutine outlives Caddy: %s", goroutine)
+		}
 	}
 }

@@ -2,222 +2,182 @@ package announce
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"slices"
+	"iter"
 	"time"
 )
 
-// Begin returns the job that is due, and notes it; nil: none is due before next, or before the next [Queue.Update] if
-// that is zero. The note is to be stored before the job is sent, and [Queue.End] to be called after that. A job without
-// End, as after a restart, is due again, once, after its target's interval. A queue has one job at a time.
-func (q *Queue) Begin(now time.Time) (job *Job, next time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now = now.UTC()
-	q.correct(now)
-	_, next = q.state.unchecked()
-	for _, t := range q.state.Targets {
-		due, isNoted := q.begin(t, now)
-		if isNoted {
-			return q.newJob(t), time.Time{}
-		}
-		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
-	}
-	return nil, next
-}
+const savePatience = 10 * time.Second
 
-// begin notes what a target is to be sent now, if there is something, or returns when something may be due; zero: that
-// depends on what happens.
-func (q *Queue) begin(t *target, now time.Time) (due time.Time, isNoted bool) {
-	p := q.plan(t, now)
-	if p.due.After(now) {
-		return p.due, false
-	}
-	isUnanswered := p.waits == ForResponse
-	if isUnanswered && t.Resent {
-		// Its outcome is not known a second time. It is taken for received: an endpoint is not to be sent the same over
-		// and over.
-		t.Dropped += t.noted()
-		t.received(now)
-		return now, false // what else there is comes next
-	}
-	isNothing := len(p.added)+len(p.others) == 0
-	if !isUnanswered && isNothing {
-		return p.due, false
-	}
-	if isUnanswered {
-		t.Resent = true
-	} else {
-		t.note(p)
-	}
-	t.Last = now
-	t.Next = now.Add(Gap)
-	t.Sent += t.noted()
-	return now, true
-}
-
-// note notes what is sent now, which does not wait any more.
-func (t *target) note(p plan) {
-	t.NotedNew = slices.Clone(p.added)
-	t.Noted = slices.Clone(p.others)
-	t.Added.remove(p.added)
-	t.Queued.remove(p.others)
-}
-
-// received counts what was noted as received, and forgets the note.
-func (t *target) received(now time.Time) {
-	t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
-	t.Spent = t.Spent.with(now.Unix()/3600, t.noted(), len(t.NotedNew))
-	t.forget()
-}
-
-// forget forgets what was noted.
-func (t *target) forget() {
-	t.NotedNew = nil
-	t.Noted = nil
-	t.Resent = false
-}
-
-// End says what came of a job, and returns the status of its target. After the zero Outcome, the job is due at once.
-func (q *Queue) End(job *Job, o Outcome, now time.Time) Status {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t := job.target
-	now = now.UTC()
-	t.Last = now
-	t.Reason = o.Reason
-	if !o.Requested {
-		t.Sent -= job.URLs // which Begin has counted
-	}
-	switch {
-	case o == (Outcome{}):
-		// Nobody has tried to send it.
-		t.queueAgain()
-		t.Next = now
-	case o.Status/100 == 2: // 202 means that the key is still to be checked
-		t.Next = now.Add(Gap)
-		t.Accepted += job.URLs
-		t.Failures = 0
-		t.Forbidden = 0
-		t.received(now)
-	case slices.Contains(protocols[t.Kind].final, o.Status):
-		t.Next = now.Add(Gap)
-		t.Refused += job.URLs
-		t.Stopped = true
-		t.forget()
-	default:
-		mayBeReceived := o.Requested && o.Status == 0
-		if mayBeReceived {
-			t.Recent = t.Recent.with(now, t.NotedNew, t.Noted)
-		}
-		t.queueAgain()
-		t.Next = now.Add(t.backOff(o))
-	}
-	if t.Stopped {
-		t.Reason += "; nothing is sent until the configuration is reloaded"
-	}
-	return t.Status
-}
-
-// queueAgain queues what was noted, which is to be sent later.
-func (t *target) queueAgain() {
-	t.Dropped += t.add(t.NotedNew, t.Noted) // which were the newest
-	t.forget()
-}
-
-// backOff counts a failure, and returns the time until the next request.
-func (t *target) backOff(o Outcome) time.Duration {
-	// A key may be refused for over a day before nothing is sent any more. Counted and not timed, as clocks jump.
-	if o.Status == http.StatusForbidden && t.Kind == IndexNow {
-		t.Forbidden++
-		t.Stopped = t.Forbidden >= maxRefused
-	}
-	least := time.Duration(0)
-	if o.Status == http.StatusTooManyRequests && o.RetryAfter == 0 {
-		least = tooMany
-	}
-	t.Failures++
-	doublings := min(max(t.Failures-1, 0), 9) // more have no room in a Duration, and what is stored may be negative
-	return max(min(firstBackOff<<doublings, maxBackOff), least, o.RetryAfter)
-}
-
-// Runner is what sends the jobs of a queue: the part of a site in one configuration.
+// Runner is what a site in one configuration has for its announcer.
 type Runner struct {
-	Config Config
 	Client *Client
 	Now    func() time.Time
-	Paused func() bool // another configuration has the site, or it is an alias of another one
 	Fetch  Fetch
 
-	// Gone reports whether a removed page is gone: it fails, leads elsewhere, or asks not to be indexed.
-	Gone func(ctx context.Context, path string) (bool, error)
+	// Ready calls [Announcer.Load], and reports whether this process is to send what is due.
+	Ready func(ctx context.Context) bool
 
-	// Save stores the queue. What cannot be stored is not sent.
-	Save func(ctx context.Context) error
+	// Changes yields the changes of pages since a time, among others.
+	Changes func(ctx context.Context, since int64) iter.Seq2[Change, error]
 
-	// Done is called after each job, with the status of its target.
-	Done func(job *Job, o Outcome, s Status)
+	// Done is called after each request, with the number of its URLs and the status of its target.
+	Done func(urls int, o Outcome, s Status)
+
+	// Failed is called with what failed of reading changes or storing cursors; nil: nothing has.
+	Failed func(err error)
 }
 
-// Run sends what is due until ctx ends or the runner is paused. Around a reload, it waits until another runner has
-// left.
-func (q *Queue) Run(ctx context.Context, r *Runner) {
-	if r.Paused() || !q.slot.Take(ctx) {
+// Run sends what is due until ctx ends. Around a reload, it waits until another runner has left.
+func (a *Announcer) Run(ctx context.Context, r *Runner) {
+	if !a.slot.Take(ctx) {
 		return
 	}
-	defer q.slot.Release()
-	q.configure(r.Config)
-	for ctx.Err() == nil && !r.Paused() {
-		pause := q.send(ctx, r)
+	defer a.slot.Release()
+	a.tryAgain()
+	for ctx.Err() == nil {
+		pause := time.Minute // at most, as clocks jump
+		if r.Ready(ctx) {
+			pause = a.tellAll(ctx, r)
+		}
 		select {
-		case <-q.changed:
-		case <-time.After(pause):
+		case <-a.published:
+		case <-time.After(max(pause, time.Second)):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// send sends the job that is due, and returns the time until the next one: at most a minute, as clocks jump.
-func (q *Queue) send(ctx context.Context, r *Runner) time.Duration {
-	q.check(ctx, r)
-	job, next := q.Begin(r.Now())
-
-	// The note is stored before the request, so that a process that is killed sends the job once more at most. Also
-	// without a job: what is queued has changed.
-	saving, cancel := context.WithTimeout(ctx, savePatience)
-	err := r.Save(saving)
-	cancel()
-	if job == nil && next.IsZero() {
-		return time.Minute
+// tryAgain has targets be tried again that were stopped or refuse the key: perhaps the new configuration is right.
+func (a *Announcer) tryAgain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.selecting = 0
+	for _, t := range a.state.Targets {
+		if t.Stopped || t.Forbidden > 0 {
+			t.Stopped = false
+			t.Pause = Gap
+			t.Reason = ""
+			t.Failures = 0
+			t.Forbidden = 0
+		}
 	}
-	if job == nil {
-		return min(max(next.Sub(r.Now()), time.Second), time.Minute)
-	}
+}
 
-	// Storing may have taken seconds, in which another process has stored a queue of its own: it sends what was noted.
-	if err == nil && r.Paused() {
-		q.End(job, Outcome{}, r.Now())
-		return 0
+// tellAll tells each target what is due, and returns the time until it is to be called again.
+func (a *Announcer) tellAll(ctx context.Context, r *Runner) time.Duration {
+	a.mu.Lock()
+	targets := a.state.Targets
+	// After a start, what was published is not known yet.
+	if a.documents == nil {
+		targets = nil
 	}
+	a.mu.Unlock()
+	pause := time.Minute
+	for _, t := range targets {
+		next, err := a.tell(ctx, r, t)
+		r.Failed(err)
+		if err == nil && !next.IsZero() {
+			pause = min(pause, next.Sub(r.Now()))
+		}
+	}
+	return pause
+}
 
-	var o Outcome
+// tell tells a target what is due, and returns when it may be told more; zero: nothing waits.
+func (a *Announcer) tell(ctx context.Context, r *Runner, t *target) (next time.Time, err error) {
+	b, err := a.choose(ctx, r, t)
 	if err != nil {
-		o.Reason = excerpt(fmt.Sprintf("nothing was sent: storing the queue: %v", err))
-	} else {
-		o = r.Client.Send(ctx, job, r.Fetch)
+		return next, err
 	}
-	if ctx.Err() == nil {
-		status := q.End(job, o, r.Now())
-		r.Done(job, o, status)
-		return 0
+	n, next := a.begin(t, b, r.Now())
+	if n == nil {
+		return next, nil
 	}
+	// It is stored before it is sent, so that a process that is killed sends it once more at most.
+	var o Outcome
+	saving, cancel := context.WithTimeout(ctx, savePatience)
+	err = a.Save(saving)
+	cancel()
+	if err == nil {
+		o = r.Client.send(ctx, n, r.Fetch)
+	}
+	// Stopped amid a request, as by a reload, which may have been received: it is sent once more.
+	isCut := ctx.Err() != nil && o.Requested
+	if isCut {
+		return next, nil
+	}
+	a.mu.Lock()
+	t.end(b, o, r.Now())
+	s := t.Status
+	a.mu.Unlock()
+	if o != (Outcome{}) {
+		r.Done(len(b.paths), o, s)
+		err = a.Save(ctx)
+	}
+	return r.Now(), err
+}
 
-	// Stopped in the middle, as by a reload. If the request was made, the note stays: the job may have been received.
-	if !o.Requested {
-		q.End(job, Outcome{}, r.Now())
+// choose chooses what a target can be told now.
+func (a *Announcer) choose(ctx context.Context, r *Runner, t *target) (b batch, err error) {
+	now := r.Now()
+	a.mu.Lock()
+	told := t.Told
+	until := t.Until
+	n := t.left(a.config.Daily, now)
+	document := a.documents[t.Kind]
+	before := now.Unix()
+	if a.selecting != 0 {
+		before = min(before, a.selecting)
 	}
-	return 0
+	a.mu.Unlock()
+
+	if t.Kind != IndexNow {
+		if document != "" && document != told.Path {
+			b = batch{paths: []string{document}, end: Change{Path: document}, oldest: now.Unix(), waiting: 1}
+		}
+		return b, nil
+	}
+	isRipe := func(c Change) bool {
+		if until != (Change{}) {
+			return c.Compare(until) <= 0 // what may have been received is sent again as it was
+		}
+		return c.At < before || c.At > now.Add(maxAhead).Unix()
+	}
+	changes := func(yield func(Change) bool) {
+		for c, failed := range r.Changes(ctx, told.At) {
+			err = failed
+			if err != nil || !yield(c) {
+				return
+			}
+		}
+	}
+	b = choose(changes, told, n, isRipe)
+	return b, err
+}
+
+// begin returns what a target is told now; nil: it is not to be told anything before next.
+func (a *Announcer) begin(t *target, b batch, now time.Time) (n *notice, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t.Waiting = b.waiting
+	next = t.due(now)
+	isDue := !next.After(now)
+	isNothing := len(b.paths) == 0
+	// It is not known a second time what came of a request: it is taken for received. Or nothing is left of it.
+	isOver := t.isUnanswered() && (t.Again || isNothing)
+	switch {
+	case isDue && isOver:
+		t.told(0, now)
+		return nil, now
+	case t.Stopped || b.waiting == 0:
+		return nil, time.Time{}
+	case isDue && isNothing:
+		return nil, time.Unix(b.next+1, 0)
+	case !isDue || isNothing:
+		return nil, next
+	}
+	t.begin(b, now)
+	config := a.config
+	config.Key = a.state.Key
+	return &notice{Target: t.Target, Config: config, paths: b.paths}, now
 }

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
@@ -44,6 +44,9 @@ type Policy struct {
 	// allows a path. Neither may be nil.
 	Disallow, Allowed func(path string) bool
 
+	// Told is the earliest of the last changes that search engines were told: see [store.Record.Moved]. 0: nobody is told.
+	Told int64
+
 	// Unlinked reports whether a page that visitors have requested is kept without a link; nil: none is.
 	Unlinked func(path string) bool
 
@@ -61,7 +64,7 @@ type Policy struct {
 	MaxPaths int           // the most pages that no source names, and as many more beyond Depth; 0: 100,000
 
 	IgnoreCanonicals bool // canonicals count neither as links nor for the index status
-	Extract          htmlmeta.Options
+	Extract          html.Options
 
 	// Front is the response to a request for the front page that was made just now: no other one is made. nil: none
 	// was. FrontPath is the path of the page to which it belongs, as the front page may redirect to another one; "":
@@ -120,7 +123,6 @@ type Crawler struct {
 	cooldown      cooldown // of the site's own upstream; under the Limiter's mu
 	signals       signals
 	frontHash     uint64 // of the front page's last response
-	batch         int64  // of the last crawl
 }
 
 // New returns a Crawler.
@@ -202,6 +204,9 @@ type Result struct {
 	DroppedPaths int
 }
 
+// HasLeft reports whether there was no time to fetch all pages that are due.
+func (r *Result) HasLeft() bool { return r.Generation != nil && !r.Done }
+
 // Run is one crawl. It is not safe for concurrent use.
 type Run struct {
 	c                 *Crawler
@@ -247,13 +252,11 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 	if p.Batch == 0 {
 		p.Batch = c.now()
 	}
-	// Two crawls within a second are two batches: what the first one found may be dated while the second goes on.
-	c.batch = max(p.Batch, c.batch+1)
 	return &Run{
 		c:     c,
 		p:     p,
 		cands: cands,
-		batch: c.batch,
+		batch: p.Batch,
 		front: newFrontPage(&p),
 		links: links{cleaner: origin.NewCleaner(p.Query), seen: make(map[uint64]uint8)},
 	}
@@ -313,7 +316,7 @@ func (r *Run) begin(gen *store.Generation) {
 	if r.p.wantsImages() {
 		r.links.max += imagesPerPath * r.p.MaxPaths
 	}
-	r.links.max = max(r.links.max, htmlmeta.MaxLinks) // else a page may have more than there is room for
+	r.links.max = max(r.links.max, html.MaxLinks) // else a page may have more than there is room for
 	// Otherwise an earlier crawl by these settings has done so.
 	if r.resettle || gen.Len() == 0 {
 		r.seed()

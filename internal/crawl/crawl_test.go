@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -56,7 +56,7 @@ func (s *static) Fetch(ctx context.Context, r Request) (*Response, error) {
 		resp.Body = []byte("<!DOCTYPE html>")
 		for _, word := range words {
 			if word[0] == '/' {
-				word = `<a href="` + word + `">x</a>`
+				word = `<a href="` + word + `">the page ` + word + `</a>`
 			}
 			resp.Body = append(append(resp.Body, word...), ' ')
 		}
@@ -366,7 +366,7 @@ func TestEndless(t *testing.T) {
 	for i := 0; i < 4 || gen.Len() < 1000; i++ {
 		gen = update(t, run, gen, 100*time.Millisecond).Generation
 		days := strings.Count(paths(t, gen), "/day/")
-		if n := gen.Len(); n > maxPaths+1+maxPaths/4 || days > maxPerPattern+1 || len(run.links.seen) > htmlmeta.MaxLinks {
+		if n := gen.Len(); n > maxPaths+1+maxPaths/4 || days > maxPerPattern+1 || len(run.links.seen) > html.MaxLinks {
 			t.Fatalf("got %d records, %d of which differ in digits alone, and %d targets", n, days, len(run.links.seen))
 		}
 	}

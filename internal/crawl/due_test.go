@@ -11,9 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -315,7 +313,7 @@ func TestSteadiness(t *testing.T) {
 			before.Status = http.StatusOK
 			rec = before
 			rec.Fetched = at
-			f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: step.text, Modified: declared}, batch: int64(i + 1), now: at}
+			f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: step.text, Blocks: step.text, Modified: declared}, batch: int64(i + 1), now: at}
 			came := text(&rec, &before, f)
 			moves := "-"
 			if rec.Flags&store.DeclaredMoves != 0 {
@@ -331,11 +329,23 @@ func TestSteadiness(t *testing.T) {
 
 // TestSteadyFile: a file tells by its version that it has changed.
 func TestSteadyFile(t *testing.T) {
-	before := store.Record{Path: "/a", Version: 1, First: 1, Text: 1, Status: 200, Fetched: now - day}
+	before := store.Record{Path: "/a", Version: 1, First: 1, Text: 1, Blocks: 1, Status: 200, Fetched: now - day}
 	rec := before
-	f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 2}, batch: 9, now: now}
+	f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now}
 	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Before != now-day || rec.Steadiness != store.Steady {
 		t.Errorf("got %d, %+v", came, rec)
+	}
+}
+
+// TestChangedInSecondOfDate: a change is to be dated that is found in the second of the batch from which the page was dated, as after
+// a restart.
+func TestChangedInSecondOfDate(t *testing.T) {
+	before := store.Record{Path: "/a", Version: 1, First: 9, Text: 1, Blocks: 1, Status: 200, Fetched: now - 1, Selected: store.Selected{Dated: 9}}
+	rec := before
+	f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now}
+	text(&rec, &before, f)
+	if !rec.AwaitsDate() {
+		t.Errorf("its date was decided already: %+v", rec)
 	}
 }
 
@@ -354,7 +364,7 @@ func TestSeenUnchanged(t *testing.T) {
 	} {
 		before := store.Record{Path: "/a", Version: test.version, First: 1, Text: 1, Blocks: 1, Status: 200, Fetched: now - 30*day}
 		rec := before
-		f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now, confirmed: test.confirmed}
+		f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now, confirmed: test.confirmed}
 		text(&rec, &before, f)
 		if rec.Before != test.want {
 			t.Errorf("%s: got %d, want %d", name, rec.Before-now, test.want-now)
@@ -371,7 +381,7 @@ func TestSettle(t *testing.T) {
 		rec := store.Record{Path: "/a", Text: 2, Blocks: 2, Streak: test.streak, Settled: 1}
 		came := changed
 		if test.isBack {
-			rec.Settled = textThatDates(&rec)
+			rec.Settled = rec.Blocks
 			came = unchanged
 		}
 		if got := settle(&rec, &fetched{batch: now}); got != came || rec.Streak != test.want || rec.Settled != 0 {
@@ -384,7 +394,6 @@ func TestSettle(t *testing.T) {
 // count for the date, or is not known yet, is none.
 func TestTextThatDates(t *testing.T) {
 	const unknown = 0
-	unique := xxhash.Sum64String("/a") | 1
 	type step struct {
 		text, blocks uint64
 		isDated      bool // before the step, the change of the steps before is
@@ -400,7 +409,7 @@ func TestTextThatDates(t *testing.T) {
 		"one that is taken back":    {{1, 10, true, 0, 0}, {2, 13, true, 2, 3}, {1, 10, false, 2, 0}},
 		"less than before":          {{1, 10, true, 0, 0}, {2, 9, true, 2, math.MaxUint64}},
 		"not known before":          {{1, unknown, true, 0, 0}, {1, 10, true, 0, 0}, {2, 13, true, 3, 3}},
-		"changed meanwhile":         {{1, unknown, true, 0, 0}, {2, 10, true, 2, unique}, {3, 13, false, 2, unique + 3}},
+		"changed meanwhile":         {{1, unknown, true, 0, 0}, {2, 10, true, 0, 0}, {3, 13, true, 3, 3}},
 	} {
 		rec := store.Record{Path: "/a", Version: 1, Status: http.StatusOK}
 		for i, step := range steps {
@@ -409,7 +418,7 @@ func TestTextThatDates(t *testing.T) {
 			}
 			before := rec
 			rec.Fetched = now + int64(i)
-			f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: step.text, Blocks: step.blocks}, batch: int64(i + 1), now: rec.Fetched}
+			f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: step.text, Blocks: step.blocks}, batch: int64(i + 1), now: rec.Fetched}
 			text(&rec, &before, f)
 			if rec.Changed != step.changed || rec.Difference != step.difference || rec.Text != step.text || rec.Blocks != step.blocks {
 				t.Errorf("%s, step %d: got %+v", name, i, rec)
@@ -690,9 +699,9 @@ func TestExpiry(t *testing.T) {
 
 // TestDoubtOfLastCrawl: a doubt that is left from a crawl before ends where no crawl follows.
 func TestDoubtOfLastCrawl(t *testing.T) {
-	before := store.Record{Path: "/a", First: 1, Text: 2, Settled: 1, Steadiness: store.TextInDoubt, Status: 200, Fetched: now - day}
+	before := store.Record{Path: "/a", First: 1, Text: 2, Blocks: 2, Settled: 1, Steadiness: store.TextInDoubt, Status: 200, Fetched: now - day}
 	rec := before
-	f := &fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 2}, batch: 9, now: now, isLast: true}
+	f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now, isLast: true}
 	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Steadiness != store.Steady {
 		t.Errorf("got %d, %+v", came, rec)
 	}
@@ -703,15 +712,15 @@ func TestIsOfResponse(t *testing.T) {
 	const now = 1_700_000_000
 	for _, test := range []struct {
 		name string
-		meta htmlmeta.Meta
+		meta html.Meta
 		want bool
 	}{
-		{"nothing", htmlmeta.Meta{}, false},
-		{"now", htmlmeta.Meta{Modified: now}, true},
-		{"later", htmlmeta.Meta{Modified: now + 1}, true},
-		{"two minutes ago", htmlmeta.Meta{Modified: now - 120}, true},
-		{"longer ago", htmlmeta.Meta{Modified: now - 121}, false},
-		{"a day", htmlmeta.Meta{Modified: now, ModifiedDay: true}, false},
+		{"nothing", html.Meta{}, false},
+		{"now", html.Meta{Modified: now}, true},
+		{"later", html.Meta{Modified: now + 1}, true},
+		{"two minutes ago", html.Meta{Modified: now - 120}, true},
+		{"longer ago", html.Meta{Modified: now - 121}, false},
+		{"a day", html.Meta{Modified: now, ModifiedDay: true}, false},
 	} {
 		if got := isOfResponse(&test.meta, now); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)

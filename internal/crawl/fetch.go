@@ -15,7 +15,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -133,7 +133,7 @@ func (r *Run) fetchOwn(wait context.Context, due []*store.Record, first string) 
 // allWorkers returns those for the site's own pages, and then those for pages of upstreams.
 func (r *Run) allWorkers() []*worker {
 	for len(r.workers) < r.c.o.Workers+r.c.o.Limiter.most {
-		r.workers = append(r.workers, &worker{run: r, parser: htmlmeta.NewParser(r.p.Extract)})
+		r.workers = append(r.workers, &worker{run: r, parser: html.NewParser(r.p.Extract)})
 	}
 	return r.workers
 }
@@ -141,7 +141,7 @@ func (r *Run) allWorkers() []*worker {
 // worker fetches pages, one at a time.
 type worker struct {
 	run       *Run
-	parser    *htmlmeta.Parser
+	parser    *html.Parser
 	ctx, wait context.Context // ctx: of fetches; none begins once wait has ended
 	slot      int64           // see [Run.plan]
 	front     *Response       // to a request that was made already for the page that is fetched next; nil: none was
@@ -279,7 +279,7 @@ func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
 		return false
 	}
 	base := w.run.p.Base
-	meta := htmlmeta.Header(htmlmeta.Page{Base: base, Path: rec.Path, Header: resp.Header, Now: w.run.c.o.Now()})
+	meta := html.Header(html.Page{Base: base, Path: rec.Path, Header: resp.Header, Now: w.run.c.o.Now()})
 	if meta.NoIndexTag && !rec.NoIndexTag {
 		return true
 	}
@@ -314,7 +314,7 @@ func (w *worker) get(rec *store.Record, header http.Header, made bool) (resp *Re
 	resp, err := o.Fetcher.Fetch(w.ctx, Request{
 		Path:   rec.Path,
 		Header: header,
-		Limit:  htmlmeta.MaxBody,
+		Limit:  html.MaxBody,
 		Wants:  WantsBody,
 		OfFile: rec.Version != 0,
 	})
@@ -352,25 +352,24 @@ func (w *worker) comesAgain(path string, resp *Response) bool {
 
 // WantsBody reports whether the crawl reads the body of a response.
 func WantsBody(status int, header http.Header) bool {
-	return status == http.StatusOK && htmlmeta.IsHTML(header.Get("Content-Type"))
+	return status == http.StatusOK && html.IsHTML(header.Get("Content-Type"))
 }
 
 // parse returns the metadata of a response with the status 200, with a computing slot; false: parsing it panicked.
-func (w *worker) parse(path string, resp *Response) (meta htmlmeta.Meta, ok bool) {
+func (w *worker) parse(path string, resp *Response) (meta html.Meta, ok bool) {
 	w.run.c.o.Slots.Take(context.Background()) // others give theirs up soon
 	defer w.run.c.o.Slots.Release()
 	defer func() {
 		if v := recover(); v != nil {
 			panicked := &merge.PanicError{Value: v, Stack: debug.Stack()}
 			w.run.panicked.CompareAndSwap(nil, fmt.Errorf("parsing %s: %w", path, panicked))
-			w.parser = htmlmeta.NewParser(w.run.p.Extract) // the old one is in no known state
 		}
 	}()
-	pg := htmlmeta.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Now: w.run.c.o.Now()}
+	pg := html.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Now: w.run.c.o.Now()}
 	if WantsBody(resp.Status, resp.Header) {
 		return w.parser.Parse(resp.Body, pg), true
 	}
-	return htmlmeta.Header(pg), true
+	return html.Header(pg), true
 }
 
 // follow collects the links of a page that was fetched, if they count.
@@ -456,7 +455,7 @@ func (w *worker) followImages(rec *store.Record, from link) {
 	from.depth = math.MaxUint8
 	from.flags = store.Image
 	for _, url := range rec.Extensions().Images {
-		if path, ok := htmlmeta.PathOn(w.run.p.Base, url); ok {
+		if path, ok := html.PathOn(w.run.p.Base, url); ok {
 			w.link(from, path)
 		}
 	}

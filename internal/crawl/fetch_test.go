@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -70,7 +70,7 @@ func TestTexts(t *testing.T) {
 		}{{false, 1, none}, {true, 2, all}, {true, 2, all}, {false, 3, none}, {true, 4, all}} {
 			p := with(func(p *Policy) {
 				wanted := test.isWanted
-				p.Extract = htmlmeta.Options{Titles: wanted, Descriptions: wanted, Markdown: wanted, Articles: wanted}
+				p.Extract = html.Options{Titles: wanted, Descriptions: wanted, Markdown: wanted, Articles: wanted}
 				p.Routes = test.routes
 				p.Expire = 90 * 365 * 24 * time.Hour
 			})
@@ -244,8 +244,9 @@ func TestForget(t *testing.T) {
 	for _, kept := range []string{
 		"Path Flags ModTime Version ChangeFreq Priority ListDate Listed Absent", // what sources say
 		"Depth Linked Finder Credited Followed Hub Links Withheld",
+		"Moved Turned",
 		"Fetched Due Wait Failing Cause Muted False FalseBy",
-		"Text Blocks Declared First Changed Before Was WasDay Streak Difference Settled Steadiness FoundBy Selected", // for dates
+		"Text Blocks Declared First Changed Before Found Was WasDay Streak Difference Settled Steadiness FoundBy Selected", // for dates
 	} {
 		want = append(want, strings.Fields(kept)...)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -29,11 +29,11 @@ func newFrontPage(p *Policy) frontPage {
 	if resp == nil || !resp.Made {
 		return frontPage{leads: leads}
 	}
-	// All that the crawl reads of a response: locationOf its target, and htmlmeta the rest.
+	// All that the crawl reads of a response: locationOf its target, and html the rest.
 	d := xxhash.New()
 	_, _ = d.WriteString(path + "\n")
 	_, _ = d.Write(resp.Body)
-	for _, name := range slices.Concat([]string{"Location"}, htmlmeta.Headers) {
+	for _, name := range slices.Concat([]string{"Location"}, html.Headers) {
 		for _, value := range resp.Header.Values(name) {
 			_, _ = d.WriteString("\n" + name + ":" + value)
 		}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 )
 
 // TestFrontHash: all that is read of a front page's response makes it another one.
@@ -23,7 +23,7 @@ func TestFrontHash(t *testing.T) {
 		"the body":   func(p *Policy) { p.Front.Body = []byte("b") },
 		"Location":   func(p *Policy) { p.Front.Header.Set("Location", "/b") },
 	}
-	for _, name := range htmlmeta.Headers {
+	for _, name := range html.Headers {
 		changes[name] = func(p *Policy) { p.Front.Header.Set(name, "b") }
 		changes["a second "+name] = func(p *Policy) { p.Front.Header[name] = []string{"", "b"} }
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	maxPiece   = 4096                   // new candidates that are merged at a time
 	pieceWait  = 200 * time.Millisecond // for more candidates, once a piece has one
+	keepUntold = 7 * day                // for which a page that is gone is kept until all search engines were told
 	keepAbsent = 2 * day                // for which a page that no source names any more is kept
 	end        = "\xff"                 // sorts after all paths
 	clockSlack = hour                   // by which a clock may be ahead
@@ -243,6 +244,12 @@ func (r *Run) reopen(rec *store.Record) {
 	}
 }
 
+// isUntold reports whether search engines are still to be told that a page is gone.
+func (r *Run) isUntold(rec *store.Record, now int64) bool {
+	moved := int64(rec.Moved)
+	return r.p.Told != 0 && moved > r.p.Told && now-moved < keepUntold
+}
+
 // visit updates the record of a page that visitors have requested.
 func (r *Run) visit(rec *store.Record) {
 	rec.Flags |= store.Visited
@@ -253,6 +260,11 @@ func (r *Run) visit(rec *store.Record) {
 
 // name updates the record of a page that a source names.
 func name(rec *store.Record, p *page.Page, now int64) {
+	// A page that is named again, and would have been fetched meanwhile, is listed once it was: it may say noindex by now.
+	isOutdated := rec.Absent != 0 && rec.Due <= now && p.Version == 0
+	if isOutdated && !rec.Selected.Listed {
+		forget(rec)
+	}
 	switch {
 	case p.Version != rec.Version:
 		demand(rec, store.ByFile)
@@ -337,9 +349,10 @@ func (r *Run) revive(rec *store.Record) {
 	}
 }
 
-// isOver reports whether a record is to be dropped. A listed page stays until it is not selected any more.
+// isOver reports whether a record is to be dropped. A listed page stays until it is not selected any more, and one that is
+// gone until that was told.
 func (r *Run) isOver(rec *store.Record, now int64) bool {
-	if rec.Selected.Listed {
+	if rec.Selected.Listed || r.isUntold(rec, now) {
 		return false
 	}
 	if rec.Flags&store.Named != 0 {

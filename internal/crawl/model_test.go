@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -393,7 +393,7 @@ func (s *site) compare(gen *store.Generation) {
 	for _, c := range s.candidates().pages {
 		named[c.Path] = true
 	}
-	parser := htmlmeta.NewParser(htmlmeta.Options{})
+	parser := html.NewParser(html.Options{})
 	for rec, err := range gen.Records(s.t.Context()) {
 		if err != nil {
 			s.t.Fatal(err)
@@ -420,7 +420,7 @@ func (s *site) compare(gen *store.Generation) {
 		is := func(flag store.Flags) bool { return rec.Flags&flag != 0 }
 		isDoc := page.status == 200 && page.kind == ""
 		if isDoc {
-			meta := parser.Parse(s.body(page), htmlmeta.Page{Base: base, Path: rec.Path})
+			meta := parser.Parse(s.body(page), html.Page{Base: base, Path: rec.Path})
 			want.Text = meta.Text
 			want.Canonical = onSite(base, rec.Path, meta.Canonical)
 		}

@@ -518,7 +518,7 @@ func TestOnce(t *testing.T) {
 		gen := crawl(empty(t))
 		time.Sleep(48 * time.Hour)
 		s.order = nil
-		s.pages["/p-7"] = "/p-8"
+		s.pages["/p-7"] = "other words"
 		gen = crawl(gen)
 		if n := len(s.fetched()); n < 201 {
 			t.Errorf("%d pages were fetched again", n)

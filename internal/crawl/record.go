@@ -7,7 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -21,11 +21,11 @@ const (
 
 // fetched is the result of a fetch.
 type fetched struct {
-	resp  *Response     // nil: there was no response
-	meta  htmlmeta.Meta // of one with the status 200
-	soft  bool          // a page that cannot exist has the same text
-	base  string        // Policy.Base
-	scope string        // Policy.Scope
+	resp  *Response // nil: there was no response
+	meta  html.Meta // of one with the status 200
+	soft  bool      // a page that cannot exist has the same text
+	base  string    // Policy.Base
+	scope string    // Policy.Scope
 	batch int64
 	now   int64
 
@@ -61,7 +61,7 @@ func apply(rec *store.Record, f *fetched) comparison {
 		rec.ETag = cmp.Or(etag, rec.ETag)
 		return unchanged
 	}
-	isHTML := htmlmeta.IsHTML(resp.Header.Get("Content-Type"))
+	isHTML := html.IsHTML(resp.Header.Get("Content-Type"))
 	if wasEmptied(&before, f, isHTML) {
 		// What was known stays until the page is empty a second time.
 		rec.Followed = before.FollowedAt()
@@ -114,9 +114,9 @@ func wasEmptied(before *store.Record, f *fetched, isHTML bool) bool {
 
 // locationOf returns the target of a redirect, as onSite does.
 func locationOf(resp *Response, base, path string) string {
-	// A Refresh header is resolved and bounded as a Location is, and htmlmeta reads that one.
+	// A Refresh header is resolved and bounded as a Location is, and html reads that one.
 	refresh := http.Header{"Refresh": {"0; url=" + resp.Header.Get("Location")}}
-	target := htmlmeta.Header(htmlmeta.Page{Base: base, Path: path, Header: refresh}).Refresh
+	target := html.Header(html.Page{Base: base, Path: path, Header: refresh}).Refresh
 	return onSite(base, path, target)
 }
 
@@ -165,7 +165,7 @@ func learn(rec, before *store.Record, f *fetched, isHTML bool) comparison {
 	if rec.Version != 0 && page.Bare(rec.Canonical) == rec.Path {
 		rec.Canonical = ""
 	}
-	// htmlmeta bounds these.
+	// html bounds these.
 	rec.Alternates = m.Alternates
 	rec.Images = m.Images
 	rec.Title = m.Title
@@ -305,9 +305,10 @@ func keepFormer(rec, before *store.Record, f *fetched) {
 	// A text that is itself in doubt, or noise, is not one that may come back: the one before that is kept already.
 	isTextSettled := before.Steadiness == store.Steady || before.Steadiness == store.DateInDoubt
 	if isTextSettled {
-		rec.Settled = textThatDates(before)
+		rec.Settled = before.Blocks
 	}
-	// Changes that follow each other before the page is dated are one, which the first fetch found.
+	rec.Found = store.Unix32(f.now)
+	// Changes that follow each other before the page is dated are one, from before the first fetch that found one.
 	if before.Steadiness.IsInDoubt() || changeAwaitsDate(before) {
 		return
 	}
@@ -320,36 +321,31 @@ func keepFormer(rec, before *store.Record, f *fetched) {
 	}
 }
 
-// isOtherText reports whether a page has another text than before, as far as that counts for its date. Records of
-// versions that did not tell blocks apart have none.
-func isOtherText(before *store.Record, m *htmlmeta.Meta) bool {
-	if before.Blocks != 0 {
-		return m.Blocks != before.Blocks
-	}
-	return m.Text != before.Text
+// isOtherText reports whether a page has another text than before, as far as that counts for its date. A record that was
+// counted by other rules takes the text without a change.
+func isOtherText(before *store.Record, m *html.Meta) bool {
+	return before.Blocks != 0 && m.Blocks != before.Blocks
 }
-
-// textThatDates stands for the text by which the page is dated.
-func textThatDates(rec *store.Record) uint64 { return cmp.Or(rec.Blocks, rec.Text) }
 
 // changeAwaitsDate reports whether the last change of the page's text has no date yet, as a deployment may be under way.
 func changeAwaitsDate(rec *store.Record) bool {
 	return rec.Changed != 0 && rec.AwaitsDate()
 }
 
-// change records that the text of a page has changed, from one with such a sum of blocks; 0: it is not known. Changes
-// that follow each other before the page is dated are one: the first tells when, and all together what.
+// change records that the text of a page has changed, from one with such a sum of blocks. Changes that follow each other before
+// the page is dated are one: the first tells when, and all together what.
 func change(rec *store.Record, from uint64, batch int64) {
 	difference := rec.Blocks - from
-	if from == 0 || rec.Blocks == 0 {
-		difference = xxhash.Sum64String(rec.Path) | 1 // like that of no other page
-	}
 	if changeAwaitsDate(rec) {
 		rec.Difference += difference
 		return
 	}
 	rec.Difference = difference
 	rec.Changed = batch
+	// Two batches may begin in one second, as around a restart.
+	if !rec.AwaitsDate() {
+		rec.Changed++
+	}
 }
 
 // confirm decides what a change amounts to that the last fetch found, most often a minute ago: isOther says that the
@@ -389,7 +385,7 @@ func calm(rec, before *store.Record, f *fetched, isOther bool) comparison {
 func settle(rec *store.Record, f *fetched) comparison {
 	settled := rec.Settled
 	rec.Settled = 0
-	if textThatDates(rec) == settled {
+	if rec.Blocks == settled {
 		return unchanged
 	}
 	change(rec, settled, f.batch)
@@ -400,14 +396,14 @@ func settle(rec *store.Record, f *fetched) comparison {
 }
 
 // isOfResponse reports whether a declared date may be the time of the response itself.
-func isOfResponse(m *htmlmeta.Meta, now int64) bool {
+func isOfResponse(m *html.Meta, now int64) bool {
 	const slack = 2 * minute
 	return m.Modified != 0 && !m.ModifiedDay && m.Modified >= now-slack
 }
 
 // onSite returns the path of an absolute URL, or the URL where it is on another site; "": it is the page itself.
 func onSite(base, self, url string) string {
-	path, ok := htmlmeta.PathOn(base, url)
+	path, ok := html.PathOn(base, url)
 	if path == self {
 		return ""
 	}

@@ -53,6 +53,7 @@ func rename(rec *store.Record) {
 	rec.Selected.Listed = false
 	rec.Selected.LastMod = 0
 	rec.Selected.Day = false
+	rec.Moved = 0
 }
 
 // seenAt is when the text of a record was last seen; 0: that is not known.

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -32,7 +32,7 @@ const now = 1_800_000_000
 // known is the record of a document that was fetched ten days before.
 func known() store.Record {
 	return store.Record{
-		Path: "/a", Status: 200, Flags: store.Named | store.HTML | store.Document, Text: 1, First: 9, ETag: `"1"`,
+		Path: "/a", Status: 200, Flags: store.Named | store.HTML | store.Document, Text: 1, Blocks: 1, First: 9, ETag: `"1"`,
 		Fetched: now - 10*day, Due: now - day, Wait: week, Canonical: "/c", Title: "t", Declared: 5,
 		Description: "d", Markdown: "/m",
 		Article: &store.Article{Published: 7, PublishedDay: true, Headline: "h", Lang: "de"},
@@ -49,7 +49,9 @@ func texts(rec *store.Record) string {
 }
 
 func TestApply(t *testing.T) {
-	doc := func(text uint64) htmlmeta.Meta { return htmlmeta.Meta{Document: true, Text: text, Modified: 5} }
+	doc := func(text uint64) html.Meta {
+		return html.Meta{Document: true, Text: text, Blocks: text, Modified: 5}
+	}
 	for _, test := range []struct {
 		name   string
 		before store.Record
@@ -77,11 +79,11 @@ func TestApply(t *testing.T) {
 		{"front page without a document", store.Record{Path: "/"}, fetched{resp: response(200)}, "200 H 0 false 110s"},
 		{"front page", store.Record{Path: "/"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 110s"},
 		{"emptied", known(), fetched{resp: response(200)}, "200 HD 1 false 5s /c"},
-		{"unreadable", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Unreadable: true}}, "200 HU 0 false 1d"},
-		{"canonical", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/%62"}}, "200 HD 0 false 1d /b"},
-		{"canonical is itself", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Canonical: base + "/a"}}, "200 HD 0 false 1d"},
-		{"title", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, Title: "new"}}, "200 HD 0 false 1d new"},
-		{"noindex, refresh", known(), fetched{resp: response(200), meta: htmlmeta.Meta{Document: true, Text: 1, NoIndex: true, NoIndexTag: true, Refresh: "https://example.org/"}}, "200 HDNT 0 false 1d https://example.org/"},
+		{"unreadable", known(), fetched{resp: response(200), meta: html.Meta{Unreadable: true}}, "200 HU 0 false 1d"},
+		{"canonical", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Canonical: base + "/%62"}}, "200 HD 0 false 1d /b"},
+		{"canonical is itself", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Canonical: base + "/a"}}, "200 HD 0 false 1d"},
+		{"title", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Title: "new"}}, "200 HD 0 false 1d new"},
+		{"noindex, refresh", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, NoIndex: true, NoIndexTag: true, Refresh: "https://example.org/"}}, "200 HDNT 0 false 1d https://example.org/"},
 	} {
 		rec := test.before
 		test.base, test.batch, test.now = base, 10, now
@@ -157,7 +159,7 @@ func TestFollowed(t *testing.T) {
 			if want == before {
 				want = rec.FollowedAt()
 			}
-			apply(&rec, &fetched{resp: test.resp, meta: htmlmeta.Meta{Document: test.doc, Text: 1}, base: base, batch: 10, now: now})
+			apply(&rec, &fetched{resp: test.resp, meta: html.Meta{Document: test.doc, Text: 1, Blocks: 1}, base: base, batch: 10, now: now})
 			if got := rec.FollowedAt(); got != want {
 				t.Errorf("%s: got %d, want %d", name, got-now, want-now)
 			}
@@ -187,7 +189,7 @@ func TestModified(t *testing.T) {
 		test.change(&rec)
 		resp := response(200, "Last-Modified", time.Unix(test.modified, 0).UTC().Format(http.TimeFormat))
 		resp.Made = test.made
-		apply(&rec, &fetched{resp: resp, meta: htmlmeta.Meta{Document: true, Text: test.text}, base: base, batch: 10, now: now})
+		apply(&rec, &fetched{resp: resp, meta: html.Meta{Document: true, Text: test.text, Blocks: test.text}, base: base, batch: 10, now: now})
 		if rec.Modified != test.want {
 			t.Errorf("%s: got %d, want %d", name, rec.Modified, test.want)
 		}
@@ -222,6 +224,32 @@ func TestName(t *testing.T) {
 			if rec.ModTime != 0 || rec.Flags&store.ModDay != 0 {
 				t.Errorf("%s: %d stays of a page that no source names, and that was fetched", test.name, rec.ModTime)
 			}
+		}
+	}
+}
+
+// TestNamedAgain: what is known of a page that no source named for a while holds no longer than until it was to be fetched.
+func TestNamedAgain(t *testing.T) {
+	named := store.Record{Flags: store.Named, Fetched: now - day, Due: now - hour, Absent: now - 2*hour, Status: 200, Text: 5}
+	with := func(change func(rec *store.Record)) store.Record {
+		rec := named
+		change(&rec)
+		return rec
+	}
+	for reason, test := range map[string]struct {
+		rec  store.Record
+		want uint16
+	}{
+		"it was to be fetched":       {named, 0},
+		"it was to be fetched later": {with(func(rec *store.Record) { rec.Due = now + 1 }), 200},
+		"it was named all the time":  {with(func(rec *store.Record) { rec.Absent = 0 }), 200},
+		"it is still listed":         {with(func(rec *store.Record) { rec.Selected.Listed = true }), 200},
+		"its file tells":             {with(func(rec *store.Record) { rec.Version = 1 }), 200},
+	} {
+		rec := test.rec
+		name(&rec, &page.Page{Version: rec.Version}, now)
+		if rec.Status != test.want || rec.Text != 5 || rec.Absent != 0 {
+			t.Errorf("%s: got %+v", reason, rec)
 		}
 	}
 }
@@ -262,7 +290,7 @@ type history struct {
 }
 
 // fetch fetches the page, and returns after how long it is due again.
-func (h *history) fetch(resp *Response, meta htmlmeta.Meta) int64 {
+func (h *history) fetch(resp *Response, meta html.Meta) int64 {
 	before := h.rec
 	h.plan(&before, &h.rec, apply(&h.rec, &fetched{resp: resp, meta: meta, base: base, batch: 10, now: h.at}), 0, h.at)
 	wait := h.rec.Due - h.at
@@ -272,24 +300,33 @@ func (h *history) fetch(resp *Response, meta htmlmeta.Meta) int64 {
 
 // TestFailing: a listed page that fails is believed to after an hour.
 func TestFailing(t *testing.T) {
+	none := html.Meta{}
+	for status, resp := range map[uint16]*Response{0: nil, 400: response(400), 503: response(503)} {
+		h := &history{New(Options{}).Start(nil, Policy{}), known(), now}
+		rec := &h.rec
+		if wait := h.fetch(resp, none); rec.Status != 200 || rec.Failing != now || wait <= hour {
+			t.Errorf("%d once: got %+v", status, rec)
+		}
+		if h.fetch(resp, none); rec.Status != status || rec.Flags&store.HTML != 0 || rec.Failing != now || rec.Text != 1 {
+			t.Errorf("%d after an hour: got %+v", status, rec)
+		}
+	}
+}
+
+// TestFailingForDays: a page that has failed for long is fetched daily, and listed again once it does not fail.
+func TestFailingForDays(t *testing.T) {
 	h := &history{New(Options{}).Start(nil, Policy{}), known(), now}
-	rec, none := &h.rec, htmlmeta.Meta{}
-	if wait := h.fetch(nil, none); rec.Status != 200 || rec.Failing != now || wait <= hour {
-		t.Errorf("once: got %+v", rec)
-	}
-	if h.fetch(nil, none); rec.Status != 0 || rec.Flags&store.HTML != 0 || rec.Failing != now || rec.Text != 1 {
-		t.Errorf("after an hour: got %+v", rec)
-	}
+	rec, none := &h.rec, html.Meta{}
 	for range 12 {
 		h.fetch(response(500), none)
 	}
 	if rec.Wait != day || rec.Status != 500 {
 		t.Errorf("after days: got %+v", rec)
 	}
-	if h.fetch(response(200), htmlmeta.Meta{Document: true, Text: 2}); rec.Failing != 0 || rec.Changed != 0 || rec.Before != 0 || rec.Due != rec.Fetched+minute {
+	if h.fetch(response(200), html.Meta{Document: true, Text: 2, Blocks: 2}); rec.Failing != 0 || rec.Changed != 0 || rec.Before != 0 || rec.Due != rec.Fetched+minute {
 		t.Errorf("in the end: got %+v", rec)
 	}
-	if h.fetch(response(200), htmlmeta.Meta{Document: true, Text: 2}); rec.Changed != 10 || rec.Before != 0 || rec.Wait != 12*hour {
+	if h.fetch(response(200), html.Meta{Document: true, Text: 2, Blocks: 2}); rec.Changed != 10 || rec.Before != 0 || rec.Wait != 12*hour {
 		t.Errorf("confirmed: got %+v", rec)
 	}
 	// One grace for an empty page.
@@ -314,13 +351,13 @@ func TestNotHTML(t *testing.T) {
 		h := &history{New(Options{Own: true}).Start(nil, Policy{Expire: expire}), store.Record{Path: "/a.css"}, now}
 		for i, test := range []struct {
 			resp        *Response
-			meta        htmlmeta.Meta
+			meta        html.Meta
 			least, most int64
 		}{
-			{response(200, "Content-Type", "text/css"), htmlmeta.Meta{}, 90 * day, 97 * day},
-			{response(200, "Content-Type", "text/css"), htmlmeta.Meta{}, 90 * day, 97 * day},
-			{nil, htmlmeta.Meta{}, 0, 2 * hour},
-			{response(200), htmlmeta.Meta{Document: true, Text: 2}, 0, 2 * week},
+			{response(200, "Content-Type", "text/css"), html.Meta{}, 90 * day, 97 * day},
+			{response(200, "Content-Type", "text/css"), html.Meta{}, 90 * day, 97 * day},
+			{nil, html.Meta{}, 0, 2 * hour},
+			{response(200), html.Meta{Document: true, Text: 2, Blocks: 2}, 0, 2 * week},
 		} {
 			if wait := h.fetch(test.resp, test.meta); wait < test.least || wait > test.most {
 				t.Errorf("expire %s: after fetch %d it is due after %d hours", expire, i, wait/hour)
@@ -341,7 +378,7 @@ func TestStarting(t *testing.T) {
 	} {
 		h, waits := &history{New(Options{}).Start(nil, Policy{Scope: "/"}), test.rec, now}, ""
 		for range 6 {
-			waits += fmt.Sprint(h.fetch(response(502), htmlmeta.Meta{}), " ")
+			waits += fmt.Sprint(h.fetch(response(502), html.Meta{}), " ")
 		}
 		if waits != test.want {
 			t.Errorf("%s: got %s, want %s", test.rec.Path, waits, test.want)
@@ -481,6 +518,28 @@ func TestChunkDue(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUntold: a page that is gone is kept until search engines were told, for a week at most.
+func TestUntold(t *testing.T) {
+	const now = 100 * day
+	for _, test := range []struct {
+		told, moved int64
+		isOver      bool
+	}{
+		{now - day, 0, true},
+		{now - day, now, false},
+		{now - day, now - day, true},
+		{now - 8*day, now - week + 1, false},
+		{now - 8*day, now - week, true},
+		{0, now, true}, // nobody is told
+	} {
+		r := New(Options{}).Start(nil, Policy{Links: true, Scope: "/", Told: test.told})
+		rec := &store.Record{Path: "/a", Status: 404, Moved: store.Unix32(test.moved)}
+		if got := r.isOver(rec, now); got != test.isOver {
+			t.Errorf("%+v: got %t", test, got)
+		}
+	}
 }
 
 // TestNoTurn: a request that took no turn, as the site itself was thought to respond, counts as one that did.

@@ -528,6 +528,7 @@ func (s *simulation) fetch(id int) {
 	} else {
 		f.meta.Document = true
 		f.meta.Text, f.meta.Links = s.content(id)
+		f.meta.Blocks = f.meta.Text
 	}
 	came := apply(rec, &f)
 	s.run.mute(&before, rec, came)

@@ -50,7 +50,7 @@ type Folder struct {
 	root     *os.Root
 	lock     *flock.Flock
 	before   int      // pages of the generation that is there
-	sections []string // its documents of sections: suffixes
+	sections []string // names of its documents of sections
 	created  []string // staged files that are new
 	replaced []string // staged files that replace others
 }
@@ -129,28 +129,27 @@ var shardName = regexp.MustCompile(`/([^/<]+)\.xml</loc>`)
 
 // addBefore notes a shard of the generation that is there, by its name in the index.
 func (f *Folder) addBefore(escaped string) {
-	name := page.Unescape(html.UnescapeString(escaped))
-	suffix, ours := strings.CutPrefix(name, path.Base(f.stem))
-	_, _, isShard := publish.ParseName(suffix+".xml", "", webpage.Options{})
+	file := page.Unescape(html.UnescapeString(escaped)) + ".xml"
+	name, ours := strings.CutPrefix(file, path.Base(f.stem))
+	section := publish.SectionOf(name)
+	isShard := publish.IsHashed(name) || publish.CheckSectionName(section) == nil
 	if !ours || !isShard {
 		return
 	}
-	shard, _, _ := f.read(f.stem + suffix + ".xml")
+	shard, _, _ := f.read(f.stem + name)
 	f.before += bytes.Count(shard, []byte("\n<url>"))
-	section := publish.SectionOf(suffix)
 	if section != "" {
-		f.sections = append(f.sections, suffix, "-"+section) // the index of the section is not listed
+		f.sections = append(f.sections, name, publish.NameOfSection(section)) // the index of the section is not listed
 	}
 }
 
 // documentName is how names of documents end after the stem, but for those of sections.
-var documentName = regexp.MustCompile(`^((-[0-9a-f]{12}|-news)?\.xml|(-[0-9a-f]{32})?\.html|\.atom|\.css)(\.gz)?$`)
+var documentName = regexp.MustCompile(`^((-[0-9a-f]{12}|-news)?\.xml|(-[0-9a-f]{32})?\.html|-html\.(css|js)|\.atom|\.css)(\.gz)?$`)
 
 // mayRemove reports whether a file, whose name ends so after the stem, is removed if a build wrote it. What looks like a
 // section may be the sitemap of another build, unless the index that was there has listed it.
 func (f *Folder) mayRemove(suffix string) bool {
-	document := strings.TrimSuffix(strings.TrimSuffix(suffix, ".gz"), ".xml")
-	return documentName.MatchString(suffix) || slices.Contains(f.sections, document)
+	return documentName.MatchString(suffix) || slices.Contains(f.sections, strings.TrimSuffix(suffix, ".gz"))
 }
 
 // read returns the content of a file and its permissions; nil: there is none. What cannot
@@ -210,7 +209,7 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 // stageDocument writes a document aside, and its compressed form.
 func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
 	name := f.nameOf(d)
-	givesWay := d.Suffix == webpage.Stylesheet || d.Suffix == webpage.LLMs
+	givesWay := d.Name == webpage.Stylesheet || d.Name == webpage.LLMs
 	if givesWay {
 		there, _, _ := f.read(name)
 		isForeign := there != nil && !isOwn(there)
@@ -237,19 +236,16 @@ func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
 
 // nameOf is the name of a document's file.
 func (f *Folder) nameOf(d *publish.Document) string {
-	switch {
-	case d.Suffix == webpage.LLMs:
+	if d.Name == webpage.LLMs {
 		return f.LLMs
-	case path.Ext(d.Suffix) == "":
-		return f.stem + d.Suffix + ".xml"
 	}
-	return f.stem + d.Suffix
+	return f.stem + d.Name
 }
 
 // StageRobots writes robots.txt aside, which names the sitemap. It replaces one that names
 // it, too, or that lacks only Sitemap lines. A feed or a news sitemap that Finish will remove is not named.
 func (f *Folder) StageRobots(content []byte) error {
-	for _, suffix := range []string{webpage.Feed, webpage.NewsSitemap + ".xml"} {
+	for _, suffix := range []string{webpage.Feed, webpage.NewsSitemap} {
 		name := f.stem + suffix
 		isStaged := slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), name)
 		there, _, _ := f.read(name)

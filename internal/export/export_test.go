@@ -77,11 +77,8 @@ func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others 
 		want[name] = true
 	}
 	for _, d := range slices.Concat(s.Shards, s.Indexes, s.Files, []*publish.Document{s.Index}) {
-		name := "sitemap" + d.Suffix
-		switch {
-		case d.Type == "":
-			name += ".xml"
-		case d.Suffix == webpage.LLMs:
+		name := "sitemap" + d.Name
+		if d.Name == webpage.LLMs {
 			name = "llms.txt"
 		}
 		document, err := d.Open()
@@ -342,7 +339,7 @@ func TestLLMsOfAnother(t *testing.T) {
 func TestBesideXML(t *testing.T) {
 	dir, byHand := t.TempDir(), "sitemap-"+strings.Repeat("0", 32)+".html"
 	write(t, dir, byHand, "<!doctype html><title>caddy-sitemap</title>")
-	all := webpage.Options{HTML: true, Feed: true, Stylesheet: true, LLMs: true}
+	all := webpage.Options{People: new(webpage.People), Feed: true, Stylesheet: true, LLMs: true}
 	for i, step := range []struct {
 		to      int
 		options webpage.Options
@@ -391,7 +388,7 @@ func TestBesideXML(t *testing.T) {
 
 // TestNewFirst: files that nothing refers to yet come before those that refer to them.
 func TestNewFirst(t *testing.T) {
-	dir, options := t.TempDir(), publish.Options{Options: webpage.Options{HTML: true}}
+	dir, options := t.TempDir(), publish.Options{Options: webpage.Options{People: new(webpage.People)}}
 	if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 5, options)); err != nil {
 		t.Fatal(err)
 	}

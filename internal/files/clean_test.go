@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,10 +28,11 @@ func trying(files tree, names ...string) func(path string) Response {
 	}
 }
 
-// TestLearnCleanURLs: whether pages are listed without ".html", and those beside a folder, is what the server says of a few.
-func TestLearnCleanURLs(t *testing.T) {
+// TestLearnSpelling: whether pages are listed without ".html", and those beside a folder, is what the server says of a few.
+func TestLearnSpelling(t *testing.T) {
 	pages := tree{"index.html": "home", "about.html": "about", "sub/team.html": "team"}
 	besides := tree{"about.html": "about", "folder.html": "page", "folder/a.html": "a"}
+	crowd := tree{"a.html": "a", "b.html": "b", "c.html": "c", "folder.html": "page", "folder/a.html": "x"}
 	clean := trying(pages, "{path}", "{path}.html")
 	redirecting := func(isFrom func(path string) bool, to func(path string) string) func(path string) Response {
 		return func(path string) Response {
@@ -42,10 +44,11 @@ func TestLearnCleanURLs(t *testing.T) {
 	}
 	isLong := func(path string) bool { return strings.HasSuffix(path, ".html") }
 	short := func(path string) string { return strings.TrimSuffix(path, ".html") }
+	unknown := []string{"no response", "no file", "one page for everything", "to other short names", "to another host"}
 	for name, test := range map[string]struct {
 		files       tree
 		get         func(path string) Response
-		clean, keep bool // CleanURLs, KeepBesideFolders
+		clean, keep bool // the spelling
 	}{
 		"files alone":              {pages, trying(pages, "{path}"), false, true},
 		"by a short name, too":     {pages, clean, true, true},
@@ -61,30 +64,35 @@ func TestLearnCleanURLs(t *testing.T) {
 			tree{"200.html": "app", "about.html": "about", "us.html": "us"},
 			trying(tree{"200.html": "app", "about.html": "about", "us.html": "us"}, "{path}", "{path}.html", "200.html"), true, true,
 		},
-		"no response":          {pages, func(string) Response { return Response{} }, false, true},
-		"only one file":        {tree{"a/b/c/page.html": "x"}, trying(tree{"a/b/c/page.html": "x"}, "{path}", "{path}.html"), true, true},
-		"no file":              {tree{"index.html": "x"}, clean, false, true},
+		"no response":   {pages, func(string) Response { return Response{} }, false, true},
+		"only one file": {tree{"a/b/c/page.html": "x"}, trying(tree{"a/b/c/page.html": "x"}, "{path}", "{path}.html"), true, true},
+		"no file":       {tree{"index.html": "x"}, clean, false, true},
+		"a file of the short name": {tree{"a.html": "", "b.html": "page", "b": "file"},
+			trying(tree{"a.html": "", "b.html": "page", "b": "file"}, "{path}", "{path}.html"), true, true},
+		"beside a folder, after others": {
+			crowd, trying(crowd, "{path}", "{path}.html"), true, false,
+		},
 		"beside a folder":      {besides, trying(besides, "{path}", "{path}.html"), true, false},
 		"folders before pages": {besides, trying(besides, "{path}", "{path}/", "{path}.html"), true, true},
 		"a folder beside the only page": {tree{"blog.html": "blog", "blog/index.html": "x"}, trying(tree{"blog.html": "blog"}, "{path}", "{path}.html"),
 			true, false},
 		"one of another folder": {tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html": ""},
 			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": ""}, "{path}", "{path}.html"), false, true},
-		"other pages than the first three": {tree{"a/x.html": "", "b/x.html": "", "c/x.html": "", "d/x.html": ""}, func(path string) Response {
-			if strings.HasPrefix(path, "/d/") {
+		"other pages than three": {tree{"a/x.html": "", "b/x.html": "", "c/x.html": "", "d/x.html": ""}, func(path string) Response {
+			if strings.HasPrefix(path, "/a/") {
 				t.Errorf("%s is requested", path)
 			}
-			return trying(tree{"a/x.html": "", "b/x.html": "", "c/x.html": ""}, "{path}", "{path}.html")(path)
+			return trying(tree{"b/x.html": "", "c/x.html": "", "d/x.html": ""}, "{path}", "{path}.html")(path)
 		}, true, true},
 	} {
 		o := Options{Root: build(t, test.files), Now: testNow, Compile: compile}
-		got, err := LearnCleanURLs(t.Context(), o, test.get)
-		if err != nil || got.CleanURLs != test.clean || got.KeepBesideFolders != test.keep {
-			t.Errorf("%s: got %t, %t, %v, want %t, %t", name, got.CleanURLs, got.KeepBesideFolders, err, test.clean, test.keep)
+		got, isKnown, err := LearnSpelling(t.Context(), o, test.get)
+		if want := (Spelling{test.clean, test.keep}); err != nil || got != want || isKnown == slices.Contains(unknown, name) {
+			t.Errorf("%s: got %+v, known: %t, %v, want %+v", name, got, isKnown, err, want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := LearnCleanURLs(ctx, Options{Root: build(t, pages), Now: testNow, Compile: compile}, func(path string) Response {
+	_, _, err := LearnSpelling(ctx, Options{Root: build(t, pages), Now: testNow, Compile: compile}, func(path string) Response {
 		cancel()
 		return clean(path)
 	})

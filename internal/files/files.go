@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -35,20 +36,21 @@ type Options struct {
 	// Root, which is /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
 	//
 	// Error pages such as 404.html, and files that prove a site's ownership, are pages only if a pattern without a
-	// wildcard names them. The folders node_modules and bower_components are entered only for a pattern that begins
-	// with their path, such as /node_modules/docs/*.
+	// wildcard names them. The folders node_modules and bower_components are entered only for a pattern that names
+	// them, such as /node_modules/docs/*.
 	Include []string
 
 	// Exclude are patterns of the files that are not pages. They match the same paths as Include; for an index file
-	// also its folder's URL, and with CleanURLs also the shorter form that would be listed.
+	// also its folder's URL, and with CleanURLs also the shorter form that would be listed. A folder is not entered if there
+	// is a pattern for just all below it, such as /drafts/*.
 	Exclude []string
 
 	// Compile returns a function that reports whether one of the patterns matches a path
 	// in [page.Normal]'s form, in any case. It is needed with Include or Exclude.
 	Compile func(patterns []string) (match func(path string) bool)
 
-	// Hide lists files that are not served, as file_server's hide does: entries with a path separator are paths or
-	// globs of whole paths, others are names or globs that match any component of the absolute path.
+	// Hide lists files that are not served, as file_server's hide does: entries with a path separator are absolute paths or
+	// globs of whole paths, others are names or globs that match any component of the path below Root.
 	Hide []string
 
 	// Index lists the names of index files, the preferred first. Nil:
@@ -59,21 +61,28 @@ type Options struct {
 	// is listed as such, and not by its own URL; ".html" may be missing at its end. "": the index is shown there.
 	Front string
 
-	// CleanURLs lists about.html as /about, unless there is a file of that name.
-	CleanURLs bool
+	// Spelling is how the server spells the URLs of pages.
+	Spelling Spelling
+
+	// Workers is the number of goroutines that may read. With one, a scan takes the least processor time; with more, the least
+	// time.
+	Workers int
+
+	// Watch is to tell of changes below Root from the scan on, unless there is FS. Nil: nothing does.
+	Watch *Watch
+
+	// Now is the present: a modification time after it, or before 1981, counts as unknown.
+	Now time.Time
+}
+
+// Spelling is how a server spells the URLs of files with the ending ".html".
+type Spelling struct {
+	// Clean lists about.html as /about, unless there is a file of that name.
+	Clean bool
 
 	// KeepBesideFolders lists about.html as such if there is a folder about: some
 	// servers redirect the shorter form to the folder.
 	KeepBesideFolders bool
-
-	// Workers is the number of goroutines that scan. 1 or less: only the calling one.
-	Workers int
-
-	// Watcher is to tell of changes after the scan. Nil: nothing does.
-	Watcher *Watcher
-
-	// Now is the present: a modification time after it, or before 1981, counts as unknown.
-	Now time.Time
 }
 
 // IndexNames are Index, or the default, which is that of Caddy's file_server.
@@ -96,36 +105,36 @@ func TimeOf(o Options, path string) int64 {
 }
 
 // Shows reports whether what a file server would show at a path, as in [TimeOf], is a body, or begins with it if that is cut.
-func Shows(o Options, path string, body []byte, isCut bool) bool {
-	name, info := o.shownAt(path)
-	if name == "" {
+func Shows(o Options, url string, body []byte, isCut bool) bool {
+	name, _ := o.shownAt(url)
+	fsys, root := o.fileSystem()
+	file, err := fsys.Open(path.Join(root, name))
+	if err != nil || name == "" {
 		return false
 	}
-	isWhole := info.Size() == int64(len(body))
-	return (isWhole || isCut) && o.begins(name, body)
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, int64(len(body))+1))
+	isWhole := len(content) == len(body)
+	return err == nil && (isWhole || isCut) && bytes.HasPrefix(content, body)
 }
 
 // shownAt returns the path below Root of the regular file that would be shown at a normal path; "": there is none.
-func (o *Options) shownAt(path string) (name string, info fs.FileInfo) {
-	rel, isBelow := strings.CutPrefix(page.Unescape(path), page.Unescape(o.At)+"/")
-	if !isBelow {
-		return "", nil
-	}
+func (o *Options) shownAt(url string) (name string, info fs.FileInfo) {
+	rel, isBelow := strings.CutPrefix(page.Unescape(url), page.Unescape(o.At)+"/")
 	if rel == "" {
 		rel = o.Front
 	}
 	folder := strings.TrimSuffix(rel, "/")
-	isRoot := rel == "" // which IsLocal refuses
 	// A path that a stranger requests must not lead out of the root.
-	if !isRoot && !filepath.IsLocal(filepath.FromSlash(folder)) {
+	if !isBelow || rel != "" && !fs.ValidPath(folder) {
 		return "", nil
 	}
 	var names []string
-	if folder == rel && !isRoot {
-		names = append(names, rel, rel+".html")
+	if folder == rel {
+		names = []string{rel, rel + ".html"}
 	}
 	for _, index := range o.IndexNames() {
-		names = append(names, strings.TrimPrefix(folder+"/"+index, "/"))
+		names = append(names, path.Join(folder, index))
 	}
 	for _, name := range names {
 		info, err := o.stat(name)
@@ -136,47 +145,37 @@ func (o *Options) shownAt(path string) (name string, info fs.FileInfo) {
 	return "", nil
 }
 
-// begins reports whether a regular file below Root begins with a text.
-func (o *Options) begins(rel string, text []byte) bool {
-	fsys := o.FS
-	name := join(path.Clean(o.Root), rel)
-	if fsys == nil {
-		fsys = os.DirFS(o.Root)
-		name = rel
+// fileSystem returns the file system of the root, and the root in it.
+func (o *Options) fileSystem() (fsys fs.FS, root string) {
+	if o.FS == nil {
+		return os.DirFS(o.Root), "."
 	}
-	file, err := fsys.Open(name)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = file.Close() }()
-	content := make([]byte, len(text))
-	_, err = io.ReadFull(file, content)
-	return err == nil && bytes.Equal(content, text)
-}
-
-// IsFolder reports whether the root exists, and is a folder.
-func IsFolder(o Options) bool {
-	info, err := o.stat("")
-	return err == nil && info.IsDir()
+	return o.FS, path.Clean(o.Root)
 }
 
 // stat describes the file with a path below Root.
 func (o *Options) stat(rel string) (fs.FileInfo, error) {
-	if o.FS != nil {
-		return fs.Stat(o.FS, join(path.Clean(o.Root), rel))
+	fsys, root := o.fileSystem()
+	return fs.Stat(fsys, path.Join(root, rel))
+}
+
+// IsFolder reports whether the root exists, and is a folder.
+func IsFolder(o Options) bool { return o.checkFolder() == nil }
+
+func (o *Options) checkFolder() error {
+	info, err := o.stat("")
+	if err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		return ErrNotFolder
 	}
-	return os.Stat(filepath.Join(o.Root, filepath.FromSlash(rel)))
+	return err
 }
 
 // Stats are the counts of a scan.
 type Stats struct {
-	Pages   int // pages yielded
-	Folders int // folders read
-
 	// LeftOut counts what is not listed, by reason. A folder that is not entered counts once.
 	LeftOut map[string]int
 
-	// Unreadable holds a few paths that could not be read, as the operating system or the FS knows them.
+	// Unreadable holds the first of the paths that could not be read, as the operating system or the FS knows them.
 	Unreadable []string
 }
 
@@ -192,16 +191,12 @@ func CheckRoot(folder string) error {
 	return fmt.Errorf("the root is %s, which holds more than a site: use a folder in it", folder)
 }
 
-const (
-	maxUnreadable = 3       // paths in Stats.Unreadable
-	maxReadAhead  = 8 << 20 // bytes of entries that were read and not yielded yet
-)
+const maxUnreadable = 3 // paths in Stats.Unreadable
 
 // Scan yields the pages below o.Root in the order of [page.Compare], each once.
 //
-// Symbolic links are followed as a file server does. Their targets are listed once: by their own
-// path if the scan finds that, else by the first link. Device and inode identify a target; on a
-// system without them, links to folders are not followed.
+// Symbolic links are followed as a file server does, unless they lead to what a scan finds without them, or has found by
+// another link. In a virtual file system, links to folders are not followed.
 //
 // Scan returns the first error of yield, or ctx's. A root that is missing, may not be read or is no folder is an error
 // that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that [CheckRoot] refuses, or a link to such
@@ -210,35 +205,42 @@ const (
 //
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
-	s, err := newScan(ctx, o)
-	if err == nil && o.Front != "" {
-		yield, err = o.yieldFront(yield)
+	s := &scan{
+		options: &o,
+		yield:   yield,
+		ahead:   min(max(2*o.Workers-1, 1), maxAhead),
+		stats:   Stats{LeftOut: make(map[string]int)},
+		targets: make(map[string]bool),
 	}
-	if err == nil {
-		err = s.run(max(o.Workers-1, 0), yield)
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithCancel(ctx)
+	defer s.reading.Wait()
+	defer cancel()
+	err := caught(s.begin)
+	if err != nil {
+		return s.stats, s.failed(err)
 	}
-	s.watch.end(ctx, err)
-	return s.stats(), err
+	top := &folder{place: s.rules.top(), real: s.disk}
+	s.read(top)
+	err = s.reach(top, "")
+	return s.stats, err
 }
 
-// yieldFront yields the front page as the file that Front names, and returns a yield of the other pages.
-func (o *Options) yieldFront(yield func(page.Page) error) (others func(page.Page) error, err error) {
-	front := page.Page{Path: o.At + "/"}
-	name, info := o.shownAt(front.Path)
-	if name == "" {
-		return yield, nil
-	}
-	t := info.ModTime()
-	front.FileTime = int64(believed(t.Unix(), o.Now.Unix()))
-	front.Version = versionOf(t.Unix(), int64(t.Nanosecond()), 0, 0, info.Size(), 0)
-	shown := o.At + "/" + page.Escape(name)
-	named := o.At + "/" + page.Escape(o.Front)
-	others = func(p page.Page) error {
-		isShown := p.Path == named || p.Path == shown || p.Path+".html" == shown
-		if isShown || p.Path == front.Path {
-			return nil
+// errEnough ends a scan of which no more is needed.
+var errEnough = errors.New("enough")
+
+// firstPages returns the paths of the first n pages of a scan.
+func firstPages(ctx context.Context, o Options, n int) (paths []string, err error) {
+	o.Watch = nil
+	_, err = Scan(ctx, o, func(p page.Page) error {
+		paths = append(paths, p.Path)
+		if len(paths) == n {
+			return errEnough
 		}
-		return yield(p)
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
-	return others, yield(front)
+	return paths, err
 }

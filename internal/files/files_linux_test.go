@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -56,22 +55,19 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// asStranger runs f as a user who owns nothing, where the process may change to
-// one. Only the one thread changes, so f starts no goroutine.
+// asStranger runs f as a user who owns nothing, where the process may change to one.
 func asStranger(t *testing.T, f func()) {
 	if os.Geteuid() != 0 {
 		f()
 		return
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	const nobody = 65534
-	if _, _, errno := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), nobody, 0); errno != 0 {
-		t.Fatal(errno)
+	if err := syscall.Setresuid(-1, nobody, 0); err != nil {
+		t.Fatal(err)
 	}
 	defer func() {
-		if _, _, errno := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 0, 0); errno != 0 {
-			panic(errno)
+		if err := syscall.Setresuid(-1, 0, 0); err != nil {
+			panic(err)
 		}
 	}()
 	f()

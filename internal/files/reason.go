@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// Unreadable is the reason, in [Stats.LeftOut], of what could not be read.
-const Unreadable = "unreadable"
-
-// Dotfile is the reason of a file or folder whose name begins with a dot.
-const Dotfile = "dotfile"
-
-// Why something else is left out.
+// Why something is left out.
 const (
+	// Unreadable is the reason, in [Stats.LeftOut], of what could not be read.
+	Unreadable = "unreadable"
+
+	// Dotfile is the reason of a file or folder whose name begins with a dot.
+	Dotfile = "dotfile"
+
 	listed           = "" // it is not
 	notIncluded      = "not included"
 	excluded         = "excluded"
@@ -23,23 +23,19 @@ const (
 	errorPage        = "error page"
 	ownershipFile    = "ownership file"
 	notRegular       = "not a regular file"
-	vanished         = "vanished"
-	dangling         = "dangling link"
+	missing          = "missing" // what a link leads to, or a file that was there just now
 	linkLoop         = "link loop"
 	unknownTarget    = "link to an unknown folder"
 	duplicate        = "link to what is listed"
-	nameTooLong      = "name too long"
 )
 
 // reasonOf returns why a file or folder is left out, given the error of opening or examining it.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ESTALE):
-		return vanished
+		return missing
 	case errors.Is(err, syscall.ELOOP):
 		return linkLoop
-	case errors.Is(err, syscall.ENAMETOOLONG):
-		return nameTooLong
 	}
 	return Unreadable
 }

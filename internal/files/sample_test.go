@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -121,53 +120,20 @@ func TestSampleRules(t *testing.T) {
 	}
 }
 
-// TestSampleBounds: of a large tree, and of a large folder, only a part is read, always the same.
+// TestSampleBounds: only the first pages count.
 func TestSampleBounds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("120,000 files")
-	}
 	files := make(fstest.MapFS)
-	for i := range 3 * sampleEntries / 2 {
-		files[fmt.Sprintf("%02d/%05d.html", i%20, i)] = &fstest.MapFile{Data: []byte("x")}
+	for i := range sampleLen + 1 {
+		files[fmt.Sprintf("%06d.html", i)] = &fstest.MapFile{}
 	}
 	want := sampleOf(t, Options{FS: files, Root: "."})
+	delete(files, fmt.Sprintf("%06d.html", sampleLen))
 	if sampleOf(t, Options{FS: files, Root: "."}) != want {
-		t.Error("it is not the same twice")
+		t.Error("a page beyond the sample counts")
 	}
-	delete(files, "01/00001.html")
-	for i := range sampleEntries / 2 { // some of these folders are in the sample
-		delete(files, fmt.Sprintf("%02d/%05d.html", i%20, i))
-	}
+	delete(files, fmt.Sprintf("%06d.html", sampleLen-1))
 	if sampleOf(t, Options{FS: files, Root: "."}) == want {
-		t.Error("a third of the files does not count")
-	}
-	// Beside the two folders, the first one that is read has as many entries as are read: then the other one does not count.
-	two := make(fstest.MapFS)
-	for i := range 2 * (sampleEntries - 2) {
-		two[fmt.Sprintf("%d/%05d.html", i%2, i/2)] = &fstest.MapFile{}
-	}
-	want = sampleOf(t, Options{FS: two, Root: "."})
-	counting := 0
-	for _, folder := range []string{"0", "1"} {
-		changed := maps.Clone(two)
-		changed[folder+"/00000.html"] = &fstest.MapFile{Data: []byte("x")}
-		delete(changed, folder+"/00001.html")
-		changed[folder+"/x.html"] = &fstest.MapFile{}
-		if sampleOf(t, Options{FS: changed, Root: "."}) != want {
-			counting++
-		}
-	}
-	if counting != 1 {
-		t.Errorf("%d folders count, want 1", counting)
-	}
-	flat := make(fstest.MapFS)
-	for i := range maxInFolder + 100 {
-		flat[fmt.Sprintf("%06d.html", i)] = &fstest.MapFile{}
-	}
-	want = sampleOf(t, Options{FS: flat, Root: "."})
-	delete(flat, "000000.html")
-	if sampleOf(t, Options{FS: flat, Root: "."}) != want {
-		t.Error("a part of a folder that is too large counts")
+		t.Error("the last page of the sample does not count")
 	}
 }
 
@@ -182,17 +148,5 @@ func TestSampleErrors(t *testing.T) {
 	cancel()
 	if _, err := Sample(ctx, Options{Root: grow(t, treeOf(10))}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
-	}
-}
-
-func BenchmarkSample(b *testing.B) {
-	for _, n := range []int{1000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			root := grow(b, treeOf(n))
-			b.ReportAllocs()
-			for b.Loop() {
-				sampleOf(b, Options{Root: root})
-			}
-		})
 	}
 }

@@ -1,175 +1,86 @@
 package files
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
-	"unsafe"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// folder is a folder from when it is found until it is emitted.
+const (
+	maxAhead = 3    // sub-folders of a folder that are read at a time
+	batchLen = 1024 // entries of a folder that are read at a time
+)
+
+// entry is one page or sub-folder of a folder.
+type entry struct {
+	name   string // as it is on disk
+	key    string // as it is listed: percent-encoded; in the end, that of a folder ends in "/", and that of an index file is empty
+	isLink bool
+	info
+}
+
+// folder is a folder from when it is to be read until it is emitted.
 type folder struct {
-	parent *folder
-	at     int  // its entry in the parent
-	linked bool // it, or a folder above it, is a link
-
-	// Filled in by a reader, and read once done.
 	place
-	id      fileID
-	entries []entry
-	why     string // it is passed over
-	err     error
+	real string // path on disk without links; "": it is in a virtual file system
 
-	// Under scan.mu.
-	done bool
-	next int       // entry of the first sub-folder that no reader has taken
-	url  string    // of that one
-	subs []*folder // taken by readers, and not reached by the emitter
+	// Filled in by the goroutine that reads it.
+	done    chan struct{} // closed then
+	entries []entry       // sorted by key
+	err     error         // why it could not be read
 }
 
-func (f *folder) size() int { return len(f.entries) * int(unsafe.Sizeof(entry{})) }
-
-// scan is one run of Scan. Folders are read ahead in the order in which they are emitted.
+// scan is one run of Scan. Folders are emitted in order, and a few are read ahead, each by a goroutine.
 type scan struct {
-	ctx      context.Context
-	rules    *rules
-	now      int64
-	root     root
-	realRoot string // root.disk without links; "": not known
-	limit    int    // bytes of entries that may be read ahead
-	watch    *pass  // nil: nothing is watched
+	ctx     context.Context
+	options *Options
+	rules   *rules
+	disk    string      // the root's path without links; "": it is in a virtual file system
+	front   string      // path of the file that Options.Front names; "": none
+	shown   fs.FileInfo // of this file
+	yield   func(page.Page) error
+	ahead   int // sub-folders of a folder that are read before they are emitted, the one that is next included
+	reading sync.WaitGroup
 
-	readers []*reader // the emitter's first
-	pages   int
-	seen    map[fileID]bool // files yielded and folders entered through links, and the root
-
-	group   sync.WaitGroup
-	stopped atomic.Bool
-
-	mu      sync.Mutex
-	changed sync.Cond // queue or ahead has changed, or a folder is done
-	queue   []*folder // with sub-folders that no reader has taken; the last one's next is emitted first
-	ahead   int       // bytes of entries that the emitter has not reached
+	counting sync.Mutex // of stats
+	stats    Stats
+	targets  map[string]bool // files and folders that links led to, without links
 }
 
-func newScan(ctx context.Context, o Options) (*scan, error) {
-	s := &scan{
-		ctx:   ctx,
-		now:   o.Now.Unix(),
-		limit: maxReadAhead,
-		seen:  make(map[fileID]bool),
+// begin checks the root.
+func (s *scan) begin() error {
+	o := s.options
+	base, err := filepath.Abs(o.Root)
+	if err == nil {
+		err = o.checkFolder()
 	}
-	s.changed.L = &s.mu
-	var err error
-	s.root, err = rootOf(&o)
 	if err != nil {
-		return s, err
-	}
-	s.rules = newRules(o, s.root.abs)
-	s.watch = o.Watcher.begin(&o, s.watchable())
-	return s, nil
-}
-
-// addReader makes a reader for one goroutine.
-func (s *scan) addReader() *reader {
-	r := &reader{s: s, h: s.root.newHandle(), leftOut: make(map[string]int)}
-	s.readers = append(s.readers, r)
-	return r
-}
-
-// watchable returns the root as the operating system may watch it; "": it is not read as such.
-func (s *scan) watchable() string {
-	isLinux := runtime.GOOS == "linux" // others say themselves that they do not watch
-	if isLinux && s.root.path != s.root.disk {
-		return ""
-	}
-	return s.root.disk
-}
-
-// pathOf returns a folder's path as it is shown.
-func (s *scan) pathOf(f *folder) string {
-	if s.root.disk != "" {
-		return filepath.Join(s.root.disk, f.rel)
-	}
-	return join(s.root.path, f.rel)
-}
-
-// ended reports whether the scan is over.
-func (s *scan) ended() bool { return s.stopped.Load() || s.ctx.Err() != nil }
-
-// run yields all pages, with the help of other goroutines.
-func (s *scan) run(others int, yield func(page.Page) error) error {
-	if err := s.resolveRoot(); err != nil {
 		return err
 	}
-	r := s.addReader()
-	root := &folder{place: s.rules.root()}
-	r.read(root) // before the others begin: its error is that of the scan
-	if root.err != nil {
-		return s.failed(root.err)
+	s.rules = newRules(o, base)
+	if o.Front != "" {
+		s.front, s.shown = o.shownAt(o.At + "/")
 	}
-	if s.rules.all {
-		r.leaveOut(hidden, root, "")
+	if o.FS != nil {
 		return nil
 	}
-	s.seen[root.id] = true
-	s.offer(root)
-	defer s.stop()
-	for range others {
-		r := s.addReader()
-		s.group.Go(func() { s.readAhead(r) })
-	}
-	return s.emit(root, yield)
-}
-
-// resolveRoot finds out where the root is, if a link leads to it. A root that does not exist is found out when it is read.
-func (s *scan) resolveRoot() error {
-	if s.root.disk == "" {
-		return nil
-	}
-	real, err := filepath.EvalSymlinks(s.root.disk)
+	s.disk, err = filepath.EvalSymlinks(base)
 	if err != nil {
-		return nil
-	}
-	if err := CheckRoot(real); err != nil {
 		return err
 	}
-	s.realRoot = real
-	return nil
-}
-
-// stop ends the other goroutines and waits for them.
-func (s *scan) stop() {
-	s.stopped.Store(true)
-	s.mu.Lock()
-	s.changed.Broadcast()
-	s.mu.Unlock()
-	s.group.Wait()
-}
-
-// stats returns the counts, once the other goroutines are stopped.
-func (s *scan) stats() Stats {
-	st := Stats{Pages: s.pages, LeftOut: make(map[string]int)}
-	for _, r := range s.readers {
-		st.Folders += r.folders
-		st.Unreadable = append(st.Unreadable, r.unreadable...)
-		for why, n := range r.leftOut {
-			st.LeftOut[why] += n
-		}
-	}
-	// Each reader has a few.
-	slices.Sort(st.Unreadable)
-	st.Unreadable = st.Unreadable[:min(len(st.Unreadable), maxUnreadable)]
-	return st
+	o.Watch.addRoot(base)
+	o.Watch.addRoot(s.disk)
+	return CheckRoot(s.disk)
 }
 
 // failed returns the error of a scan that ends with err.
@@ -177,168 +88,258 @@ func (s *scan) failed(err error) error {
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
-	if errors.Is(err, syscall.ENOTDIR) {
-		err = ErrNotFolder
-	}
-	return fmt.Errorf("scanning %s: %w", s.pathOf(new(folder)), err)
+	return fmt.Errorf("scanning %s: %w", s.options.Root, err)
 }
 
 // emit yields the pages of f and all folders below it.
-func (s *scan) emit(f *folder, yield func(page.Page) error) error {
+func (s *scan) emit(f *folder) error {
+	var ahead []*folder
+	next := 0 // entry from which on nothing is read ahead
 	for i := range f.entries {
-		if i&1023 == 0 && s.ctx.Err() != nil {
-			return s.ctx.Err()
-		}
 		e := &f.entries[i]
+		next = max(next, i)
+		for ; e.isFolder && next < len(f.entries) && len(ahead) < s.ahead; next++ {
+			if sub := &f.entries[next]; sub.isFolder {
+				ahead = append(ahead, s.enter(f, sub))
+			}
+		}
+		var err error
+		var sub *folder
 		if e.isFolder {
-			sub, err := s.reach(f)
-			if err != nil {
-				return err
-			}
-			if sub == nil {
-				continue
-			}
-			if err := s.emit(sub, yield); err != nil {
-				return err
-			}
+			sub = ahead[0]
+			ahead = ahead[1:]
+		}
+		real, why := s.follow(f, e)
+		if why != listed {
+			s.leaveOut(why, path.Join(f.rel, e.name))
 			continue
 		}
-		if err := s.emitPage(f, e, yield); err != nil {
+		if sub == nil {
+			err = s.emitPage(f, e)
+		} else {
+			err = s.reach(sub, real)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return s.ctx.Err()
 }
 
-// emitPage yields the page of an entry of f, unless it was yielded by another path.
-func (s *scan) emitPage(f *folder, e *entry, yield func(page.Page) error) error {
-	if e.id != nil {
-		if s.seen[*e.id] {
-			s.readers[0].leaveOut(duplicate, f, e.name)
-			return nil
-		}
-		s.seen[*e.id] = true
+// enter begins to read a sub-folder. One that a link leads to waits until it is reached: whether it is wanted depends on what was
+// emitted before.
+func (s *scan) enter(f *folder, e *entry) *folder {
+	sub := &folder{place: f.child(e.name), real: filepath.Join(f.real, e.name)}
+	if !e.isLink {
+		s.read(sub)
 	}
-	s.pages++
-	if e.leaves {
-		s.refuseLink(f, e.name)
-	}
-	path := f.place.url + e.key
-	s.watch.yielded(path, e.version)
-	return yield(page.Page{Path: path, FileTime: int64(e.time), Version: e.version})
+	return sub
 }
 
-// reach waits for the next sub-folder of p, and meanwhile reads it or others. It returns nil for one that is left out.
-func (s *scan) reach(p *folder) (*folder, error) {
-	if err := s.ctx.Err(); err != nil {
-		return nil, err
+// reach emits a sub-folder, once it is read. real is where it lies if a link leads to it.
+func (s *scan) reach(sub *folder, real string) error {
+	if real != "" {
+		sub.real = real
+		s.read(sub)
 	}
-	f := s.await(p)
-	if f.err != nil {
-		if endsScan(f.err) || s.ctx.Err() != nil {
-			return nil, s.failed(f.err)
-		}
-		f.why = reasonOf(f.err)
+	<-sub.done
+	if sub.err == nil {
+		return s.emit(sub)
 	}
-	if f.linked && f.why == listed && s.seen[f.id] {
-		f.why = duplicate
+	if endsScan(sub.err) || s.ctx.Err() != nil || sub.rel == "" {
+		return s.failed(sub.err)
 	}
-	if f.why != listed {
-		s.readers[0].leaveOut(f.why, f, "")
-		return nil, nil
-	}
-	if f.linked {
-		s.refuseLink(f, "")
-		s.seen[f.id] = true
-		s.mu.Lock()
-		s.offer(f) // only now is it sure that its sub-folders are wanted
-		s.mu.Unlock()
-	}
-	return f, nil
+	s.leaveOut(reasonOf(sub.err), sub.rel)
+	return nil
 }
 
-// await returns the next sub-folder of p, once it is read.
-func (s *scan) await(p *folder) *folder {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(p.subs) == 0 || !p.subs[0].done {
-		// If no reader has taken it, it is the last of the queue, and must be read whatever was read ahead.
-		isUntaken := len(p.subs) == 0
-		if !s.assist(s.readers[0], isUntaken) {
-			s.changed.Wait()
-		}
+// emitPage yields the page of an entry of f.
+func (s *scan) emitPage(f *folder, e *entry) error {
+	p := page.Page{Path: f.url + e.key, Version: e.version}
+	// Some build systems and archives write the epoch, or 1980, for none.
+	if page.Earliest <= e.time && e.time <= s.options.Now.Unix() {
+		p.FileTime = e.time
 	}
-	f := p.subs[0]
-	p.subs[0] = nil // what was emitted is let go: of a million pages, it would be 75 MiB
-	p.subs = p.subs[1:]
-	s.ahead -= f.size()
-	s.changed.Broadcast()
-	return f
+	return s.yield(p)
 }
 
-// refuseLink notes that the entry of f with a name, or f itself, is a link, or reached through one, to where not all is
-// watched.
-func (s *scan) refuseLink(f *folder, name string) {
-	if s.watch.isOff() {
-		return
+// follow returns the path on disk to which an entry of f leads that is a link, without links, or why that is not listed.
+func (s *scan) follow(f *folder, e *entry) (real, why string) {
+	isFront := f.rel == "" && e.key == "" // which is listed in any case
+	if !e.isLink || isFront || s.disk == "" && !e.isFolder {
+		return "", listed
 	}
-	path := join(s.pathOf(f), name)
-	s.watch.refuse(fmt.Sprintf("%s is reached through a symbolic link that leads elsewhere", path))
+	if s.disk == "" {
+		return "", unknownTarget // it may lead anywhere, back to here too
+	}
+	real, err := filepath.EvalSymlinks(filepath.Join(f.real, e.name))
+	if err != nil {
+		return "", reasonOf(err)
+	}
+	isLoop := strings.HasPrefix(f.real+separator, strings.TrimSuffix(real, separator)+separator)
+	rel, err := filepath.Rel(s.disk, real)
+	isInside := err == nil && filepath.IsLocal(rel)
+	isFound := isInside && s.rules.finds(filepath.ToSlash(rel), e.isFolder)
+	if isLoop || isFound || s.targets[real] {
+		return "", duplicate
+	}
+	s.targets[real] = true
+	return real, listed
 }
 
-// offer queues f if it has sub-folders that no reader has taken. Under mu.
-func (s *scan) offer(f *folder) {
-	for f.next < len(f.entries) && !f.entries[f.next].isFolder {
-		f.next++
+// leaveOut counts what is left out, by its path below the root.
+func (s *scan) leaveOut(why, rel string) {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	s.stats.LeftOut[why]++
+	if why == Unreadable {
+		all := append(s.stats.Unreadable, path.Join(s.options.Root, rel))
+		slices.Sort(all)
+		s.stats.Unreadable = all[:min(len(all), maxUnreadable)]
 	}
-	if f.next == len(f.entries) {
-		return
-	}
-	f.url = f.place.url + f.entries[f.next].key
-	lastFirst := func(a, b *folder) int { return strings.Compare(b.url, a.url) }
-	at, _ := slices.BinarySearchFunc(s.queue, f, lastFirst)
-	s.queue = slices.Insert(s.queue, at, f)
-	s.changed.Broadcast()
 }
 
-// assist reads the next folder, if there is one and the limit allows it, or it must be
-// read. It is called with mu locked, and unlocks it meanwhile.
-func (s *scan) assist(r *reader, must bool) bool {
-	last := len(s.queue) - 1
-	if last < 0 || s.ahead >= s.limit && !must {
-		return false
-	}
-	p := s.queue[last]
-	s.queue = slices.Delete(s.queue, last, last+1)
-	f := &folder{
-		parent: p,
-		at:     p.next,
-		linked: p.linked || p.entries[p.next].isLink,
-	}
-	p.subs = append(p.subs, f)
-	p.next++
-	s.offer(p)
-
-	s.mu.Unlock()
-	r.read(f)
-	s.mu.Lock()
-	f.done = true
-	s.ahead += f.size()
-	// Whether those below a link are wanted depends on what was emitted before: see reach.
-	if !f.linked && f.err == nil {
-		s.offer(f)
-	}
-	s.changed.Broadcast()
-	return true
+// read reads a folder in another goroutine.
+func (s *scan) read(f *folder) {
+	f.done = make(chan struct{})
+	s.reading.Go(func() {
+		defer close(f.done)
+		r := &reader{scan: s, folder: f, index: len(s.rules.index), names: make(map[string]bool)}
+		f.err = caught(r.read)
+	})
 }
 
-// readAhead reads folders in another goroutine.
-func (s *scan) readAhead(r *reader) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.ended() {
-		if !s.assist(r, false) {
-			s.changed.Wait()
+// reader reads one folder.
+type reader struct {
+	*scan
+	*folder
+	folderReader
+	index int             // in rules.index: the preferred name that something has
+	names map[string]bool // for clean URLs
+}
+
+// read fills in the folder's entries. The error is why nothing of it could be read, or one that ends the scan.
+func (r *reader) read() (err error) {
+	// Requests come first. Without this, p99 of a document was 3.8 ms instead of 2.8 ms during scans of 200,000 pages.
+	runtime.Gosched()
+	if r.disk != "" {
+		// Before it is read: what changes afterwards is told.
+		r.options.Watch.add(r.real, "")
+		r.folderReader, err = openDisk(r.real)
+	} else {
+		fsys, root := r.options.fileSystem()
+		r.folderReader, err = openFS(fsys, path.Join(root, r.rel))
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	for err == nil {
+		err = r.readBatch()
+	}
+	if err != io.EOF {
+		return err
+	}
+	r.finish()
+	return nil
+}
+
+// readBatch adds the next entries. The error is io.EOF, why they cannot be read, or one that ends the scan.
+func (r *reader) readBatch() error {
+	entries, err := r.ReadDir(batchLen)
+	r.entries = slices.Grow(r.entries, len(entries))
+	for _, d := range entries {
+		if err := r.add(d); endsScan(err) {
+			return err
 		}
 	}
+	return cmp.Or(r.ctx.Err(), err)
+}
+
+// add adds an entry, or notes why it is left out. A file is examined only if its name may be that of a page. The error is that of
+// examining it.
+func (r *reader) add(d fs.DirEntry) (err error) {
+	e := entry{name: d.Name(), isLink: d.Type()&fs.ModeSymlink != 0}
+	e.isFolder = d.IsDir()
+	e.key = page.Escape(e.name)
+	if e.isLink && e.name[0] != '.' {
+		e.info, err = r.examine(d)
+	}
+	why := listed
+	if err == nil {
+		why = r.judge(&e)
+	}
+	if why == listed && !e.isFolder && !e.isLink {
+		e.info, err = r.examine(d)
+	}
+	switch {
+	case err != nil:
+		why = reasonOf(err)
+	case why == listed && !e.isFolder && !e.isRegular:
+		why = notRegular
+	}
+	if why != listed {
+		r.leaveOut(why, path.Join(r.rel, e.name))
+		return err
+	}
+	r.entries = append(r.entries, e)
+	return nil
+}
+
+// judge returns why an entry is left out by its name, or listed. Other files of the folder are listed by what there is.
+func (r *reader) judge(e *entry) (why string) {
+	if e.isFolder {
+		why = r.rules.folder(&r.place, e.name)
+	} else {
+		why = r.rules.file(&r.place, e.name, e.key)
+	}
+	// A file server passes over what it hides.
+	if why == hidden {
+		return why
+	}
+	// It takes the first index that there is.
+	if i := slices.Index(r.rules.index[:r.index], e.name); i >= 0 {
+		r.index = i
+	}
+	spelling := r.options.Spelling
+	if spelling.Clean && (!e.isFolder || spelling.KeepBesideFolders) {
+		r.names[e.name] = true
+	}
+	return why
+}
+
+// finish applies the rules that need all names of the folder, and sorts the entries.
+func (r *reader) finish() {
+	kept := r.entries[:0]
+	for _, e := range r.entries {
+		key := e.key
+		stem, isHTML := strings.CutSuffix(e.name, ".html")
+		isIndex := slices.Index(r.rules.index, e.name) == r.index && !e.isFolder
+		isClean := isHTML && !e.isFolder && r.options.Spelling.Clean && !r.names[stem]
+		switch {
+		case e.isFolder:
+			key += "/"
+		case isIndex:
+			key = "" // the folder's URL
+		case isClean:
+			key = strings.TrimSuffix(key, ".html")
+		}
+		isShown := r.front != "" && (path.Join(r.rel, e.name) == r.front || r.rel+key == "")
+		if isShown {
+			continue
+		}
+		isExcluded := r.rules.exclude != nil && (r.rules.exclude(r.url+e.key) || r.rules.exclude(r.url+key))
+		if isExcluded && !e.isFolder {
+			r.leaveOut(excluded, path.Join(r.rel, e.name))
+			continue
+		}
+		e.key = key
+		kept = append(kept, e)
+	}
+	if r.front != "" && r.rel == "" {
+		shown, _ := infoOf(r.shown, nil)
+		kept = append(kept, entry{info: shown})
+	}
+	slices.SortFunc(kept, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	r.entries = kept
 }

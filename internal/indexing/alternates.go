@@ -1,11 +1,10 @@
 package indexing
 
 import (
-	"context"
 	"slices"
 	"strings"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -15,11 +14,7 @@ const (
 	notALanguage     = "its hreflang is not x-default, a language of ISO 639, or one with a country of ISO 3166-1, such as de or en-GB"
 	notBelow         = "it is not below " // followed by an origin
 	asThisPage       = ", as this page is"
-	notMutual        = "it does not link back"
-	otherLanguage    = "it says that it is in another language"
-	notNamed         = "no source names it"
-	notListed        = "it is not listed: " // followed by its status
-	notCanonical     = "its canonical is another page"
+	notMutual        = "it is not listed, its canonical is another page, or it does not link back"
 	selfNotCanonical = "the canonical of this page is another one"
 )
 
@@ -27,17 +22,11 @@ const xDefault = "x-default"
 
 // alternateSets are the pages that are listed and their own canonicals, with the pages that they name as alternates.
 type alternateSets struct {
-	of   map[uint64]alternateSet // by hash of the page's path
-	sets map[uint64][]uint64     // sorted hashes of paths: the pages of one text mostly share one set
+	of   map[uint64]uint64   // keys of sets, by hash of the page's path
+	sets map[uint64][]uint64 // sorted hashes of paths: of the page itself, and of those of the site that it names
 
 	languages map[string]bool // whether engines read an hreflang, of those seen last
 	scratch   []uint64
-}
-
-// alternateSet is what is known of the alternates of one page.
-type alternateSet struct {
-	set      uint64 // key of alternateSets.sets: the page itself, and those of the site that it names
-	language uint64 // hash of the language that it names for itself, without a region; 0: none, or several
 }
 
 // maxLanguages bounds alternateSets.languages. No site has as many.
@@ -45,7 +34,7 @@ const maxLanguages = 1000
 
 func newAlternateSets() alternateSets {
 	return alternateSets{
-		of:        make(map[uint64]alternateSet),
+		of:        make(map[uint64]uint64),
 		sets:      make(map[uint64][]uint64),
 		languages: make(map[string]bool),
 	}
@@ -57,61 +46,44 @@ func (s *alternateSets) add(base, path string, list []page.Alternate) {
 		return
 	}
 	self := hash(path)
-	isAmbiguous := false
-	var own alternateSet
 	s.scratch = append(s.scratch[:0], self)
 	for _, a := range list {
-		there, onSite := htmlmeta.PathOn(base, a.URL)
+		there, onSite := html.PathOn(base, a.URL)
 		if !onSite {
 			continue
 		}
 		s.scratch = append(s.scratch, hash(there))
-		bare := page.Bare(there)
-		if bare != there {
+		if bare := page.Bare(there); bare != there {
 			s.scratch = append(s.scratch, hash(bare)) // a file may be listed by that name
 		}
-		isSelf := there == path || bare == path
-		if !isSelf || isDefault(a) {
-			continue
-		}
-		language := languageOf(a)
-		isAmbiguous = isAmbiguous || own.language != 0 && own.language != language
-		own.language = language
-	}
-	if isAmbiguous {
-		own.language = 0 // its versions need not agree with either
 	}
 	slices.Sort(s.scratch)
 	s.scratch = slices.Compact(s.scratch)
+	var key uint64
 	for _, member := range s.scratch {
-		own.set += member // hashes, of which others have another sum
+		key += member // hashes, of which others have another sum
 	}
 	// All versions of a text mostly name the same pages, so one set does for all of them.
-	if s.sets[own.set] == nil {
-		s.sets[own.set] = slices.Clone(s.scratch)
+	if s.sets[key] == nil {
+		s.sets[key] = slices.Clone(s.scratch)
 	}
-	s.of[self] = own
+	s.of[self] = key
 }
 
 // remove removes a page that is not listed.
 func (s *alternateSets) remove(path uint64) { delete(s.of, path) }
 
-// at returns the page at a path: as it is spelled, or else as a file's name is.
-func (s *alternateSets) at(path string) (set alternateSet, known bool) {
-	set, known = s.of[hash(path)]
-	if !known {
-		set, known = s.of[hash(page.Bare(path))]
+// links reports whether a page names another one, or is it: as its path is spelled, or else as a file's name is.
+func (s *alternateSets) links(from string, to uint64) bool {
+	key, isKnown := s.of[hash(from)]
+	if !isKnown {
+		key = s.of[hash(page.Bare(from))]
 	}
-	return set, known
-}
-
-// linksTo reports whether a page names another, or is it.
-func (s *alternateSets) linksTo(from alternateSet, to uint64) bool {
-	_, found := slices.BinarySearch(s.sets[from.set], to)
+	_, found := slices.BinarySearch(s.sets[key], to)
 	return found
 }
 
-// isLanguage is [htmlmeta.IsLanguage], which takes longer than all else that is done with an alternate.
+// isLanguage is [html.IsLanguage], which takes longer than all else that is done with an alternate.
 func (s *alternateSets) isLanguage(hreflang string) bool {
 	is, known := s.languages[hreflang]
 	if known {
@@ -120,18 +92,12 @@ func (s *alternateSets) isLanguage(hreflang string) bool {
 	if len(s.languages) == maxLanguages {
 		clear(s.languages)
 	}
-	is = htmlmeta.IsLanguage(hreflang)
+	is = html.IsLanguage(hreflang)
 	s.languages[strings.Clone(hreflang)] = is
 	return is
 }
 
 func isDefault(a page.Alternate) bool { return strings.EqualFold(a.Lang, xDefault) }
-
-// languageOf is the hash of an alternate's language without script and region.
-func languageOf(a page.Alternate) uint64 {
-	language, _, _ := strings.Cut(strings.ToLower(a.Lang), "-")
-	return hash(language)
-}
 
 // alternatesOf returns the alternates with which a listed page is listed.
 func (s *Selection) alternatesOf(rec *store.Record) []page.Alternate {
@@ -140,7 +106,7 @@ func (s *Selection) alternatesOf(rec *store.Record) []page.Alternate {
 	if !slices.ContainsFunc(alternates, isLeftOut) {
 		return alternates // nearly always
 	}
-	s.result.AlternatesLeftOut.add(rec.Path, maxExamples)
+	s.result.AlternatesLeftOut.add(rec.Path)
 	return slices.DeleteFunc(slices.Clone(alternates), isLeftOut)
 }
 
@@ -153,8 +119,8 @@ func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 		return notALanguage
 	}
 	base := s.rules.Base
-	there, onSite := htmlmeta.PathOn(base, a.URL)
-	if !onSite && htmlmeta.HasHostOf(base, a.URL) {
+	there, onSite := html.PathOn(base, a.URL)
+	if !onSite && html.HasHostOf(base, a.URL) {
 		return notBelow + base + asThisPage
 	}
 	isInScope := onSite && strings.HasPrefix(there, s.rules.Scope)
@@ -164,17 +130,12 @@ func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 	if isDefault(a) && there == s.rules.Scope {
 		return "" // it may choose a language by the visitor's, and then names no single page
 	}
-	if _, isCanonical := sets.of[hash(path)]; !isCanonical {
+	self := hash(path)
+	if _, isCanonical := sets.of[self]; !isCanonical {
 		return selfNotCanonical
 	}
-	other, isCanonical := sets.at(there)
-	if !isCanonical || !sets.linksTo(other, hash(path)) {
+	if !sets.links(there, self) {
 		return notMutual
-	}
-	// The region may be another one.
-	saysOther := other.language != 0 && other.language != languageOf(a)
-	if saysOther && !isDefault(a) {
-		return otherLanguage
 	}
 	return ""
 }
@@ -182,45 +143,15 @@ func (s *Selection) whyLeftOut(path string, a page.Alternate) string {
 // AlternateLeftOut is an alternate with which a page is not listed.
 type AlternateLeftOut struct {
 	page.Alternate
-	Reason string // a clause, such as "it does not link back"
+	Reason string // a clause, such as "the canonical of this page is another one"
 }
 
-// alternatesLeftOut returns the alternates with which a listed page is not listed. Errors are those of
-// [store.Generation.Load].
-func (s *Selection) alternatesLeftOut(ctx context.Context, rec *store.Record) (all []AlternateLeftOut, err error) {
+// alternatesLeftOut returns the alternates with which a listed page is not listed.
+func (s *Selection) alternatesLeftOut(rec *store.Record) (all []AlternateLeftOut) {
 	for _, a := range rec.Extensions().Alternates {
-		reason := s.whyLeftOut(rec.Path, a)
-		if reason == notMutual {
-			there, _ := htmlmeta.PathOn(s.rules.Base, a.URL)
-			reason, err = s.whyNotMutual(ctx, there)
-			if err != nil {
-				return nil, err
-			}
-		}
-		if reason != "" {
+		if reason := s.whyLeftOut(rec.Path, a); reason != "" {
 			all = append(all, AlternateLeftOut{a, reason})
 		}
 	}
-	return all, nil
-}
-
-// whyNotMutual returns what is wrong with a page that does not link back.
-func (s *Selection) whyNotMutual(ctx context.Context, path string) (string, error) {
-	rec, st, err := s.find(ctx, path)
-	if err == nil && rec == nil && page.Bare(path) != path {
-		rec, st, err = s.find(ctx, page.Bare(path)) // a file may be known by that name
-	}
-	if err != nil {
-		return "", err
-	}
-	if rec == nil {
-		return notNamed, nil
-	}
-	if st&isListed == 0 {
-		return notListed + st.status().String(), nil
-	}
-	if s.rules.ownStatus(rec) == CanonicalOther {
-		return notCanonical, nil
-	}
-	return notMutual, nil
+	return all
 }

@@ -2,7 +2,7 @@ package indexing
 
 import (
 	"slices"
-	"time"
+	"sort"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -13,217 +13,49 @@ type Mode uint8
 
 // The modes.
 const (
-	Auto    Mode = iota // dates that pages declare, else lists, else when the text changed
+	Auto    Mode = iota // what pages declare, lists, and when texts changed
 	ModTime             // dates that sources give
 	Off                 // none
 )
 
+// Minute is how many seconds a minute has of those for which a change of a file waits. Only tests shorten it.
+var Minute int64 = 60
+
+// A date names when a text changed, or what the page declares. Evidence names a time; only a new page, a changed text or a
+// newer statement makes a date:
+//
+//  6. A change of a file waits until no file has changed for some minutes: see waiting.
+//  7. A difference that several pages have within a day is the template's: see round.
+//  8. So are changes of most pages, each in another way.
+//  9. Any other change is an edit. Its date is the first evidence from after the fetch before it, or else the day: see ofEdit.
+//  10. The date of a new page is the first evidence that is neither that of a build nor that of an upload: see ofNew.
+//  11. A statement that is newer than the text is believed, unless it is that of a build: see restated.
+//
+// The rules 1 to 5 say what counts as the text: see [html.Meta].
+type dates struct {
+	rules *Options
+
+	waiting waiting
+	files   round
+	made    round // pages without a file
+	uploads uploads
+	stated  [2]statements // what pages declare, and what lists say
+}
+
 const (
-	day         = 24 * 3600 // seconds
-	maxGap      = 600       // seconds, between two times of an upload
-	fewestAlike = 3         // fewest times or pages that say something about the site
-	maxStreak   = 3         // changes in a row, from which on the text has a counter or a rotating list
+	day         = 24 * 3600
+	hour        = 3600
+	fewestAlike = 3 // fewest pages that say something about the site
+	maxStreak   = 3 // changes in a row, from which on the text has a counter or a rotating list
 )
 
-// dates is what all pages together say about the date of each: whether a batch is a deployment, or a
-// change of what its pages have in common.
-type dates struct {
-	rules    *Options
-	allTimes // until decide
-
-	bursts bursts // of changes of files
-	round  burst  // of the pages of upstreams: what has changed in this round of crawling
-	fresh  int    // pages seen for the first time that have a time
-	since  int64  // the first batch of these
-
-	uploadTimes   []span
-	declaredAlike bool
-	headersAlike  bool
-
-	// deployedTimes are those of the files of known pages, where many were written together; none unless a page is to
-	// be dated.
-	deployedTimes []span
-
-	// stampTimes are the dates that several files declare anew, although their texts have stayed.
-	stampTimes []span
-
-	// buildTimes are when programs wrote the lists, where nearly all of these' dates are alike. Single dates beside
-	// them are those of edits: an application may have got all of its other pages in one import.
-	buildTimes []span
-}
-
 func newDates(r *Options) dates {
-	now := r.Now.Unix()
-	gap := max(Quiet, int64(2*r.Interval/time.Second))
-	if !Patient {
-		gap = 0 // what one scan has found
-	}
-	if r.Once || !Patient {
-		now += 2 * longestWait // by then, no burst goes on of what is known
-	}
 	return dates{
-		rules: r,
-		bursts: bursts{
-			now:  now,
-			gap:  gap,
-			open: r.OpenBatch,
-		},
-		allTimes: allTimes{differences: make(map[uint64]int)},
-	}
-}
-
-// allTimes are 4 bytes for each time that a page has.
-type allTimes struct {
-	declared times // of all pages
-	headers  times // Last-Modified of all pages without a file's time
-	lists    times // of pages that a list dates
-	undated  times // of pages whose text has no date, or none yet
-	files    times // those of undated that are of files
-	written  times // those of files of pages that were dated before
-	fetched  times // when known pages without a file version were fetched
-	told     times // of changed pages that were fetched because of another date in a list
-
-	stamps times // declared by files anew, whose texts have stayed
-
-	differences map[uint64]int // of the texts of pages of upstreams that have changed lately, to how many have it
-	samples     []uint64       // those of pages that count as changed
-}
-
-// timeOf returns when the page was modified: by the file, if it is served as it is, else by the
-// Last-Modified header. Zero: neither says, or the header is the time of the response itself.
-func timeOf(rec *store.Record) (at date, isFile bool) {
-	if rec.IsFile() && rec.ModTime != 0 {
-		return date{unix: rec.ModTime}, true
-	}
-	// A page that is made for each request has the time of the request, perhaps rounded to the minute.
-	isOfResponse := rec.Modified >= rec.Fetched/60*60-1
-	if isOfResponse {
-		return date{}, false
-	}
-	return date{unix: rec.Modified}, false
-}
-
-// add takes a record into account.
-func (d *dates) add(rec *store.Record) {
-	if rec.First == 0 {
-		return // it never had a text
-	}
-	isPage := rec.Status == 200 && rec.Absent == 0
-	if rec.IsFile() && (isPage || rec.Absent != 0) {
-		d.bursts.add(rec) // what is gone is part of a deployment, too
-	}
-	if !isPage {
-		return
-	}
-	at, isOfFile := timeOf(rec)
-	d.addTimes(rec, at, isOfFile)
-	if rec.Selected.Dated == 0 {
-		if rec.Batch() != d.rules.OpenBatch && at.unix != 0 {
-			d.fresh++
-		}
-		return
-	}
-	if rec.IsFile() {
-		d.written.add(rec.ModTime)
-		return
-	}
-	if rec.Streak < maxStreak { // that its text changes once more says nothing about the template
-		d.addKnown(rec)
-	}
-}
-
-// addTimes takes the dates of a page into account, given when it was modified.
-func (d *dates) addTimes(rec *store.Record, at date, isOfFile bool) {
-	d.declared.add(rec.Declared)
-	if isOfFile && rec.Flags&store.DeclaredMoves != 0 {
-		d.stamps.add(rec.Declared)
-	}
-	d.lists.add(listDate(rec).unix)
-	if !isOfFile {
-		d.headers.add(at.unix)
-	}
-	if rec.Selected.Text != 0 {
-		return
-	}
-	d.undated.add(at.unix)
-	if isOfFile {
-		d.files.add(at.unix)
-	}
-}
-
-// addKnown takes a page of an upstream into account that was dated before.
-func (d *dates) addKnown(rec *store.Record) {
-	d.fetched.add(rec.Fetched)
-	isPending := rec.AwaitsDate()
-	isRecent := rec.Changed > d.rules.Now.Unix()-remembered
-	if rec.Changed != 0 && (isPending || isRecent) {
-		d.differences[differenceOf(rec)]++
-	}
-	batch := rec.Batch()
-	if !isPending || batch == d.rules.OpenBatch {
-		return
-	}
-	// A page that visitors, hubs or an operator had fetched, and that has changed, is no sample of the others: three of
-	// three were taken for a change of the template once, of 127 pages.
-	if rec.FoundBy.IsChosen() {
-		return
-	}
-	if rec.FoundBy == store.ByList {
-		d.told.add(listDate(rec).unix) // it counts only if that is the time of a build
-		return
-	}
-	d.samples = append(d.samples, differenceOf(rec))
-	if d.since == 0 || batch < d.since {
-		d.since = batch
-	}
-}
-
-// decide is called once all records were added.
-func (d *dates) decide() {
-	d.bursts.find()
-	d.declaredAlike = d.declared.areOfBuilds()
-	d.stampTimes = d.stamps.uploads(func(count int) bool { return count >= fewestAlike })
-	d.headersAlike = len(d.headers.alike()) > 0
-	// Many generators write the time of the build at each page of their sitemap. A list that the operator names is
-	// believed.
-	if !d.rules.TrustLists && len(d.lists.alike()) > 0 {
-		d.buildTimes = d.lists.uploads(func(count int) bool { return count >= fewestAlike })
-	}
-	// Times are sorted only where a date depends on them.
-	if d.fresh > 0 {
-		d.uploadTimes = append(d.files.alike(), d.undated.alike()...)
-		d.uploadTimes = append(d.uploadTimes, d.undated.uploads(func(count int) bool {
-			return count >= fewestDeployed && 5*count >= d.fresh
-		})...)
-	}
-	if d.fresh > 0 || len(d.bursts.all) > 0 {
-		known := len(d.written)
-		d.deployedTimes = d.written.uploads(func(count int) bool {
-			return count >= fewestDeployed && 5*count >= known
-		})
-	}
-	d.decideRound()
-	d.allTimes = allTimes{} // for the garbage collector
-}
-
-// decideRound decides what the pages of upstreams have in common.
-func (d *dates) decideRound() {
-	d.round.shared = shared(d.differences)
-	for _, difference := range d.samples {
-		if !slices.Contains(d.round.shared, difference) {
-			d.round.others++
-		}
-	}
-	for _, at := range d.told {
-		if isIn(d.buildTimes, int64(at)) {
-			d.round.others++
-		}
-	}
-	// A page that was not fetched since may have the other template as well.
-	for _, fetched := range d.fetched {
-		if int64(fetched) >= d.since {
-			d.round.known++
-		}
+		rules:   r,
+		waiting: waiting{options: r},
+		files:   round{differences: make(map[uint64]int)},
+		made:    round{differences: make(map[uint64]int)},
+		uploads: uploads{days: make(map[int64]newAndOld)},
 	}
 }
 
@@ -233,133 +65,56 @@ type date struct {
 	day  bool
 }
 
-// of returns the selection of a page that is listed.
-func (d *dates) of(rec *store.Record) store.Selected {
-	text, dated := d.ofText(rec)
-	s := store.Selected{Listed: true, Text: text.unix, TextDay: text.day, Dated: dated}
-	listed := d.listed(rec, text)
-	isFuture := listed.unix > max(d.rules.Now.Unix(), rec.Fetched)
-	if listed.unix < page.Earliest || isFuture {
-		return s
+// last is the last second of the date.
+func (d date) last() int64 {
+	if d.day {
+		return d.unix + day - 1
 	}
-	s.LastMod = listed.unix
-	s.Day = listed.day
-	return s
+	return d.unix
 }
 
-// listed returns the date that is listed for a page, given that of its text.
-func (d *dates) listed(rec *store.Record, text date) date {
-	switch d.rules.Dates {
-	case Off:
-		return date{}
-	case ModTime:
-		if list := listDate(rec); list.unix != 0 {
-			return list
-		}
-		return date{unix: rec.ModTime}
-	}
-	return d.best(rec, text)
-}
-
-// best returns the date that tells most of a page: what it declares, what a list gives it, or when its text has
-// changed.
-func (d *dates) best(rec *store.Record, text date) date {
-	list := listDate(rec)
-	hasList := list.unix != 0 && !isIn(d.buildTimes, list.unix)
-	before := date{rec.Selected.LastMod, rec.Selected.Day} // 0 where the page was not listed
-
-	// What is in doubt keeps its date until another fetch has confirmed what has changed. A list's word needs no
-	// confirmation.
-	isInDoubt := rec.Steadiness.IsInDoubt() && rec.Selected.Listed
-	if isInDoubt && (!hasList || rec.Declared != 0) {
-		return before
-	}
-	declares := d.declarationOf(rec, text)
-	if declares == waits {
-		return before
-	}
-	if declares == counts {
-		return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-	}
-	if hasList {
-		return list // the operator's word, or the application's
-	}
-	if isUnsteady(rec) {
-		return date{}
-	}
-	// Only the template has changed: the page keeps what it had, such as the date that it declared before the build.
-	isSameText := text.unix == rec.Selected.Text
-	if declares == ofBuild && before.unix != 0 && isSameText {
-		return before
-	}
-	return text
-}
-
-// isUnsteady reports whether the text of a page is another one at each fetch, so that it says nothing about when the
-// page has changed.
-func isUnsteady(rec *store.Record) bool {
-	return rec.Streak >= maxStreak || rec.Steadiness == store.Noisy
-}
-
-// declaration is what the date that a page declares is worth.
-type declaration uint8
-
+// Kinds of evidence, the one that tells most first.
 const (
-	// ignored: there is none, or it is another one at each fetch, or those of nearly all pages are a build's.
-	ignored declaration = iota
-
-	// waits for the end of a burst, as what has changed besides does, or as it may be that of a build.
-	waits
-
-	// ofBuild: it is that of a build which has changed the template.
-	ofBuild
-
-	counts
+	declared = iota
+	listed
+	own // by the file, or by Last-Modified
+	evidenceKinds
 )
 
-// declarationOf decides what the date is worth that a page declares, given the date of its text.
-func (d *dates) declarationOf(rec *store.Record, text date) declaration {
-	hasMoved := rec.Flags&store.DeclaredMoves != 0
-	isMoving := hasMoved && (!rec.IsFile() || isOfFetch(rec))
-	if rec.Declared == 0 || d.declaredAlike || isMoving || rec.Steadiness.IsInDoubt() {
-		return ignored
+// evidence returns the times that a page has. What lies in the future, or before there was a web, is none.
+func (d *dates) evidence(rec *store.Record) [evidenceKinds]date {
+	all := [evidenceKinds]date{
+		declared: declaredDate(rec),
+		listed:   listDate(rec),
+		own:      {unix: ownTime(rec)},
 	}
-	if !rec.IsFile() {
-		return counts // no build has written it
+	for i, e := range all {
+		if !d.isPossible(rec, e.unix) {
+			all[i] = date{}
+		}
 	}
-	if hasMoved && isIn(d.stampTimes, rec.Declared) {
-		return ofBuild
-	}
-	hasChanged := rec.Selected.Dated != 0 && rec.AwaitsDate()
-	if hasChanged && d.bursts.isOpen(rec) {
-		return waits
-	}
-	if d.bursts.declaresWhileOpen(rec) {
-		return waits
-	}
-	if d.declaresBuild(rec, text) {
-		return ofBuild
-	}
-	return counts
+	return all
 }
 
-// isOfFetch reports whether the date that the page of a file declares is not in the file, which is older, but made for
+func (d *dates) isPossible(rec *store.Record, unix int64) bool {
+	return page.Earliest <= unix && unix <= max(d.rules.Now.Unix(), rec.Fetched)
+}
+
+// declaredDate returns the date that a page declares, unless that is another one in each response.
+func declaredDate(rec *store.Record) date {
+	moves := rec.Flags&store.DeclaredMoves != 0
+	if moves && !rec.IsFile() || isOfResponse(rec) {
+		return date{}
+	}
+	return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
+}
+
+// isOfResponse reports whether the date that the page of a file declares is not in the file, which is older, but made for
 // each response, as by templates.
-func isOfFetch(rec *store.Record) bool {
+func isOfResponse(rec *store.Record) bool {
 	const slack = 2 * 60
-	return rec.Declared > rec.ModTime+slack && declaredUntil(rec) >= rec.Fetched-slack
-}
-
-// declaresBuild reports whether the date that the page of a file declares is that of a build, which has changed the
-// template: it is as new as the last change of the page, by which the date of its text has not moved.
-func (d *dates) declaresBuild(rec *store.Record, text date) bool {
-	if rec.Changed == 0 {
-		return false
-	}
-	longestBuild := longestWait + d.bursts.gap
-	isNew := declaredUntil(rec) >= rec.Changed-longestBuild
-	hasMoved := text.unix >= min(rec.Changed, rec.ModTime)-longestBuild // a deployment may keep the times of files
-	return isNew && !hasMoved
+	at := date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
+	return rec.IsFile() && rec.Declared > rec.ModTime+slack && at.last() >= rec.Fetched-slack
 }
 
 // listDate returns the date that a list gives a page, or gave until it dropped the page, which was not fetched since; zero:
@@ -372,136 +127,300 @@ func listDate(rec *store.Record) date {
 	return date{rec.ModTime, isDay}
 }
 
-// ofText returns the date of the page's present text, and the batch from which it was decided:
-// once, since later the file may be written anew with the same text.
-func (d *dates) ofText(rec *store.Record) (date, int64) {
-	batch := rec.Batch()
-	dated := rec.Selected.Dated
-	before := date{rec.Selected.Text, rec.Selected.TextDay}
-	isDecided := batch == 0 || batch == dated
-	isOpen := batch == d.rules.OpenBatch           // whether it is a deployment shows only over all of it
-	isPage := rec.Status == 200 && rec.Absent == 0 // else the others tell nothing of it
-	if batch == dated && d.isTakenBack(rec) {
-		return date{int64(rec.Was), rec.WasDay}, dated
+// ownTime returns when the page was modified: by the file, if it is served as it is, else by the Last-Modified header; 0:
+// neither says.
+func ownTime(rec *store.Record) int64 {
+	if rec.IsFile() && rec.ModTime != 0 {
+		return rec.ModTime
 	}
-	if isDecided || isOpen || !isPage {
-		return before, dated
+	// A page that is made for each request has the time of the request, perhaps rounded to the minute.
+	isOfResponse := rec.Modified >= rec.Fetched/60*60-1
+	if isOfResponse {
+		return 0
 	}
-	isNew := dated == 0
-	if isNew && !rec.IsFile() {
-		return d.atFirstSight(rec), batch
-	}
-	if isNew {
-		return d.ofNewFile(rec)
-	}
-	switch d.textChangeOf(rec) {
-	case undecided:
-		return before, dated
-	case ofTemplate:
-		return before, batch
-	case ofRelease:
-		at := d.ofChange(rec, true)
-		at.day = at.unix != 0
-		return at, batch
-	}
-	return d.ofChange(rec, !d.isMoved(rec, rec.Changed)), batch
+	return rec.Modified
 }
 
-// ofNewFile is ofText for a page that is a file and was never dated. One that was written by a deployment has the day.
-func (d *dates) ofNewFile(rec *store.Record) (date, int64) {
-	burst := d.bursts.of(rec)
-	if burst == nil {
-		return d.atFirstSight(rec), rec.Batch()
+// add takes a record into account.
+func (d *dates) add(rec *store.Record) {
+	if rec.First == 0 {
+		return // it never had a text
 	}
-	if d.bursts.isOpen(rec) {
-		return date{}, 0
+	isPage := rec.Status == 200 && rec.Absent == 0
+	isPending := isPage && rec.AwaitsDate() && rec.Batch() != d.rules.OpenBatch
+	if rec.IsFile() && (isPage || rec.Absent != 0) {
+		d.waiting.add(rec, isPending)
 	}
-	at := d.atFirstSight(rec)
-	if at.unix >= burst.from && burst.isDeployment() {
-		at.day = true
+	if !isPage {
+		return
 	}
-	return at, rec.Batch()
+	evidence := d.evidence(rec)
+	d.stated[declared].add(evidence[declared])
+	d.stated[listed].add(evidence[listed])
+	d.uploads.add(rec, evidence[own])
+	if rec.Selected.Dated == 0 {
+		return
+	}
+	d.roundOf(rec).add(rec, isPending, d.rules.Now.Unix())
 }
 
-// textChangeOf returns what the last change of a page's text comes from. What others found says nothing of a page of an
-// upstream that was fetched because it may have changed, save where they have found the same.
-func (d *dates) textChangeOf(rec *store.Record) textChange {
+func (d *dates) roundOf(rec *store.Record) *round {
 	if rec.IsFile() {
-		return d.bursts.textChangeOf(rec)
+		return &d.files
 	}
-	if rec.Blocks != 0 && slices.Contains(d.round.shared, rec.Difference) {
-		return ofTemplate
-	}
-	if !d.isChosen(rec) && d.round.isTemplate() {
-		return ofTemplate
-	}
-	return ofEdit
+	return &d.made
 }
 
-// isTakenBack reports whether the date of a page was decided by a change of the last day that turns out to be the
-// template's, as other pages have come with the same difference since.
-func (d *dates) isTakenBack(rec *store.Record) bool {
-	templates := d.round.shared
-	if rec.IsFile() {
-		templates = d.bursts.shared
+// decide is called once all records were added.
+func (d *dates) decide() {
+	d.waiting.decide()
+	d.files.decide()
+	d.made.decide()
+}
+
+// of returns the selection of a page that is listed.
+func (d *dates) of(rec *store.Record) store.Selected {
+	text, dated := d.ofText(rec)
+	s := store.Selected{Listed: true, Text: text.unix, TextDay: text.day, Dated: dated}
+	shown := d.shown(rec, text)
+	if d.isPossible(rec, shown.unix) {
+		s.LastMod = shown.unix
+		s.Day = shown.day
 	}
-	isRecent := rec.Changed > d.rules.Now.Unix()-remembered
-	return isRecent && slices.Contains(templates, differenceOf(rec))
+	return s
 }
 
-// isOfTemplate reports whether the last change of a page's text may be the template's.
-func (d *dates) isOfTemplate(rec *store.Record) bool {
-	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.textChangeOf(rec) == ofTemplate
-}
-
-// isChosen reports whether a page was fetched because it may have changed: also where a list told so, unless that has
-// new dates for all pages at each build.
-func (d *dates) isChosen(rec *store.Record) bool {
-	isTold := rec.FoundBy == store.ByList && !isIn(d.buildTimes, listDate(rec).unix)
-	return isTold || rec.FoundBy.IsChosen()
-}
-
-func (d *dates) atFirstSight(rec *store.Record) date {
-	at, isFile := timeOf(rec)
-	isOfUpload := isIn(d.uploadTimes, at.unix) || !isFile && d.headersAlike
-	if isOfUpload {
+// shown returns the date that is listed for a page, given that of its text.
+func (d *dates) shown(rec *store.Record, text date) date {
+	list := listDate(rec)
+	switch {
+	case d.rules.Dates == Off:
 		return date{}
+	case d.rules.Dates == ModTime && list.unix == 0:
+		return date{unix: rec.ModTime}
+	case list.unix != 0 && (d.rules.Dates == ModTime || d.rules.TrustLists):
+		return list // the operator's word
+	case isUnsteady(rec):
+		return d.statedBy(rec)
 	}
-	if d.isMoved(rec, rec.First) {
+	return text
+}
+
+// isUnsteady reports whether the text of a page is another one at each fetch, so that it says nothing about when the
+// page has changed.
+func isUnsteady(rec *store.Record) bool {
+	return rec.Streak >= maxStreak || rec.Steadiness == store.Noisy
+}
+
+// ofText returns the date of the page's present text, and the batch from which it was decided.
+func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
+	isPage := rec.Status == 200 && rec.Absent == 0
+	if rec.First == 0 || !isPage {
+		return date{rec.Selected.Text, rec.Selected.TextDay}, rec.Selected.Dated
+	}
+	text, dated = d.ofChange(rec)
+	newer := d.restated(rec)
+	if newer.unix > text.unix {
+		text = newer
+	}
+	return text, dated
+}
+
+// ofChange is ofText without what is stated anew.
+func (d *dates) ofChange(rec *store.Record) (text date, dated int64) {
+	batch := rec.Batch()
+	before := date{rec.Selected.Text, rec.Selected.TextDay}
+	isOpen := batch == d.rules.OpenBatch || rec.Steadiness.IsInDoubt() || d.waiting.isOpen(rec)
+	switch {
+	case rec.AwaitsDate() && isOpen:
+		return before, rec.Selected.Dated
+	case rec.AwaitsDate() && rec.Selected.Dated == 0:
+		return d.ofNew(rec), batch
+	case rec.AwaitsDate() && !d.isOfTemplate(rec):
+		return d.ofEdit(rec), batch
+	case d.isTakenBack(rec):
+		return date{int64(rec.Was), rec.WasDay}, batch
+	}
+	return before, batch
+}
+
+// isOfTemplate reports whether the last change of a page's text, which has no date yet, is the template's.
+func (d *dates) isOfTemplate(rec *store.Record) bool {
+	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.roundOf(rec).isTemplate(rec)
+}
+
+// isTakenBack reports whether the last change of a page's text was dated in the last day, and turns out to be the
+// template's.
+func (d *dates) isTakenBack(rec *store.Record) bool {
+	isRecent := rec.Changed > d.rules.Now.Unix()-day
+	return isRecent && !rec.AwaitsDate() && d.roundOf(rec).isTemplateSince(rec)
+}
+
+// ofNew is rule 10. The pages of an upload, or of a build, have no date.
+func (d *dates) ofNew(rec *store.Record) date {
+	if at := d.statedBy(rec); at.unix != 0 {
+		return at
+	}
+	at := d.evidence(rec)[own]
+	if at.unix == 0 || d.uploads.has(at) {
 		return date{}
 	}
 	return at
 }
 
-// isMoved reports whether the file of a page was written by a deployment that was over when the page, or a change of
-// it, was found: it was moved or copied since, and its time says nothing of when it changed.
-func (d *dates) isMoved(rec *store.Record, found int64) bool {
-	return rec.IsFile() && slices.ContainsFunc(d.deployedTimes, func(s span) bool {
-		isOver := int64(s.last)+max(d.bursts.gap, Quiet) < found
-		return isOver && s.has(rec.ModTime)
-	})
-}
-
-// ofChange returns when the text of a page has changed: by the time of its file, if that can be told from it, or of its
-// response.
-func (d *dates) ofChange(rec *store.Record, byFile bool) date {
-	at, isFile := timeOf(rec)
-	before := rec.Selected.Text
-	if isFile && byFile && at.unix > before {
-		return at
-	}
-	isAfter := at.unix > max(before, rec.Before) // else the header had that time before the change
-	if !isFile && !d.headersAlike && isAfter {
-		return at
-	}
-	// Below 0, the clock was set back, and neither time says when the text changed.
-	elapsed := rec.Fetched - rec.Before
-	if elapsed >= 0 && isFoundSoon(elapsed) {
-		return date{rec.Fetched, true}
+// statedBy returns the first date that a page or a list states, and no build.
+func (d *dates) statedBy(rec *store.Record) date {
+	evidence := d.evidence(rec)
+	for kind := range d.stated {
+		e := evidence[kind]
+		if e.unix != 0 && !d.isOfBuild(kind, e) {
+			return e
+		}
 	}
 	return date{}
 }
 
-// isFoundSoon reports whether so many seconds between two fetches say on which day a text has changed, to within one. A
-// page that is fetched once a day comes somewhat later in its turn, and again to confirm the change.
-func isFoundSoon(elapsed int64) bool { return elapsed < day+day/4 }
+// isOfBuild reports whether a stated date is that of a build. A list that the operator names is believed.
+func (d *dates) isOfBuild(kind int, e date) bool {
+	isTrusted := kind == listed && d.rules.TrustLists
+	return !isTrusted && d.stated[kind].areOfBuild(e)
+}
+
+// ofEdit is rule 9. Evidence from before the last fetch of the former text is not that of the change, and neither is the time of
+// a file that was written again since, as by the next deployment.
+func (d *dates) ofEdit(rec *store.Record) date {
+	for kind, e := range d.evidence(rec) {
+		isOfBuild := kind < own && d.isOfBuild(kind, e)
+		isWrittenAgain := kind == own && e.unix > rec.Changed
+		// In the second of that fetch, it may have changed since.
+		isBefore := e.unix == 0 || e.last() < rec.Before
+		if !isBefore && !isOfBuild && !isWrittenAgain {
+			return e
+		}
+	}
+	found := foundAt(rec)
+	if isFoundSoon(rec) {
+		return date{found, true}
+	}
+	return date{}
+}
+
+// isFoundSoon reports whether so little time was between two fetches that the day on which a change was found is that of the
+// change, to within one. A page that is fetched once a day comes somewhat later in its turn. The clock may be set back
+// meanwhile: then neither time says anything.
+func isFoundSoon(rec *store.Record) bool {
+	elapsed := foundAt(rec) - rec.Before
+	return elapsed >= 0 && elapsed < 30*hour
+}
+
+// foundAt is when the last change of a page's text was found.
+func foundAt(rec *store.Record) int64 {
+	if rec.Found == 0 {
+		return rec.Changed // the record is of a version that did not tell them apart
+	}
+	return int64(rec.Found)
+}
+
+// textFoundAt is when a text of the page was last found that was not known.
+func textFoundAt(rec *store.Record) int64 { return max(rec.First, rec.Changed, int64(rec.Found)) }
+
+// restated is rule 11: the date that the page or a list states, if it was stated since the text was found. A file tells by
+// itself that it declares its date anew, an application by a date that is later than that.
+func (d *dates) restated(rec *store.Record) date {
+	if rec.Selected.Dated == 0 || rec.Steadiness == store.DateInDoubt || d.waiting.isRewritten(rec) {
+		return date{}
+	}
+	at := d.statedBy(rec)
+	hasMoved := rec.IsFile() && rec.Flags&store.DeclaredMoves != 0
+	if hasMoved || at.unix > textFoundAt(rec) {
+		return at
+	}
+	return date{}
+}
+
+// statements are the dates that pages declare, or that lists give them.
+type statements struct {
+	times    []uint32
+	isSorted bool
+}
+
+func (s *statements) add(e date) {
+	if e.unix != 0 {
+		s.times = append(s.times, store.Unix32(e.unix))
+	}
+}
+
+// areOfBuild reports whether a date is that of a build: ten pages have the same second, or nine tenths the same day.
+func (s *statements) areOfBuild(e date) bool {
+	const fewestOfSecond = 10
+	if !s.isSorted { // only where a date depends on them
+		slices.Sort(s.times)
+		s.isSorted = true
+	}
+	midnight := e.unix / day * day
+	isExact := !e.day && e.unix != midnight
+	if isExact && s.within(e.unix, e.unix+1) >= fewestOfSecond {
+		return true
+	}
+	n := s.within(midnight, midnight+day)
+	return n >= fewestAlike && 10*n >= 9*len(s.times)
+}
+
+// within returns how many times there are from one on, and before another.
+func (s *statements) within(from, to int64) int {
+	before := func(at int64) int {
+		return sort.Search(len(s.times), func(i int) bool { return int64(s.times[i]) >= at })
+	}
+	return before(to) - before(from)
+}
+
+// uploads are the days on which pages were modified: those that are new, and those that came before, but have no date.
+type uploads struct {
+	days      map[int64]newAndOld
+	timed     int // pages that have a time
+	newcomers int
+	lastFound int64 // when the last of the old ones was found
+}
+
+type newAndOld struct{ new, old int }
+
+func (u *uploads) add(rec *store.Record, e date) {
+	isNew := rec.Selected.Dated == 0
+	if isNew {
+		u.newcomers++
+	}
+	if e.unix == 0 {
+		return
+	}
+	u.timed++
+	n := u.days[e.unix/day]
+	switch {
+	case isNew:
+		n.new++
+	case rec.Selected.Text == 0:
+		n.old++
+		u.lastFound = max(u.lastFound, rec.First)
+	default:
+		return
+	}
+	u.days[e.unix/day] = n
+}
+
+// has reports whether the time of a new page is that of an upload: ten pages, and a fifth of the new ones, have it within
+// three days, or nine tenths on one day.
+func (u *uploads) has(e date) bool {
+	const fewestUploaded = 10
+	hasOld := e.unix <= u.lastFound+hour // else the upload was over
+	on := func(at int64) int {
+		n := u.days[at]
+		if hasOld {
+			return n.new + n.old
+		}
+		return n.new
+	}
+	at := e.unix / day
+	around := on(at-1) + on(at) + on(at+1)
+	isPart := around >= fewestUploaded && 5*around >= u.newcomers
+	isAll := on(at) >= fewestAlike && 10*on(at) >= 9*u.timed
+	return isPart || isAll
+}

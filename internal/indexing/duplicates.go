@@ -115,8 +115,8 @@ func (c *contenders) addReading(rec *store.Record, path uint64) {
 	c.readings = append(c.readings, reading{
 		name:      nameKey(rec.Path),
 		path:      path,
-		fetched:   unix32(rec.Fetched),
-		changed:   unix32(changed),
+		fetched:   store.Unix32(rec.Fetched),
+		changed:   store.Unix32(changed),
 		wasListed: rec.Selected.Listed,
 	})
 }

@@ -19,7 +19,7 @@ type Explanation struct {
 	Other string
 
 	Alternates []AlternateLeftOut // of a listed page, with Options.Alternates
-	Undated    Undated            // why a page has no date, as it was published
+	DatedBy    Rule               // of a listed page, as it was published
 }
 
 // Explain selects, and returns the selection of one page. It reads all records once, for a
@@ -50,11 +50,11 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 			return x, err
 		}
 	}
-	x.Undated = s.dates.whyUndated(rec)
+	x.DatedBy = s.dates.ruleOf(rec)
 	if r.Alternates && x.Listed {
-		x.Alternates, err = s.alternatesLeftOut(ctx, rec)
+		x.Alternates = s.alternatesLeftOut(rec)
 	}
-	return x, err
+	return x, nil
 }
 
 // original returns the path of the page that stays of a duplicate's group; "": it is not found any more. Selections

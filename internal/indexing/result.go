@@ -2,7 +2,6 @@ package indexing
 
 import (
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -11,7 +10,6 @@ import (
 // Bounds of what a result keeps.
 const (
 	maxExamples = 3
-	maxChanges  = 10_000
 	maxHosts    = 20
 )
 
@@ -35,56 +33,52 @@ type Result struct {
 // IsMade reports whether pages were selected. Else nothing has changed since they were.
 func (r *Result) IsMade() bool { return r.Generation != nil }
 
-// List counts things and keeps the first of them: three paths, or 10,000 changes.
+// List counts things and keeps the first three of them.
 type List[T any] struct {
 	Count int
 	First []T
 }
 
-func (l *List[T]) add(v T, most int) {
+func (l *List[T]) add(v T) {
 	l.Count++
-	if len(l.First) < most {
+	if len(l.First) < maxExamples {
 		l.First = append(l.First, v)
 	}
 }
 
-// Changes are the pages that differ from the last published selection. Changed are those
-// with another text, save where a template changed, or another date.
-type Changes struct{ Added, Changed, Removed List[Change] }
-
-// Change is a page that changed, and its date in Unix seconds; 0: none, it was only found out, or the page is removed.
-type Change struct {
-	Path    string
-	LastMod int64
-
-	// Own says that the page itself is another one than when it was last listed, by its text or by the date that
-	// counts. Else another of its dates counts, as where the settings have changed, or it was found the same.
-	Own bool
-
-	// Gone says that the removed page returns an error or leads elsewhere, that it asks not to be indexed, or that no
-	// source names it any more and it was not requested since. Else the settings or other pages leave it out.
-	Gone bool
-}
+// Changes count the pages that differ from the last published selection. Changed are those with another text, save where a
+// template changed, or another date.
+type Changes struct{ Added, Changed, Removed int }
 
 // Result returns the result, once Pages has ended.
 func (s *Selection) Result() Result { return s.result }
 
-// add counts a record: rec has the previous selection, st and selected are the new one.
-func (r *Result) add(rec *store.Record, st state, selected store.Selected, isTemplate bool) {
-	if isImage(rec) && !rec.Selected.Listed {
-		return // it is recorded for the pages that show it, and nobody expects it to be listed
+// add counts a record: rec has the previous selection, st is the new one, in which the page is as m says.
+func (r *Result) add(rec *store.Record, st state, m move) {
+	if isUnexpected(rec) {
+		return
 	}
 	r.addStatus(rec, st)
-	r.addChange(rec, st.status(), selected, isTemplate)
+	switch m {
+	case added:
+		r.Changes.Added++
+	case edited, redated:
+		r.Changes.Changed++
+	case removed, hidden:
+		r.Changes.Removed++
+	}
 }
+
+// isUnexpected reports whether nobody expects a record to be listed: it is an image, of the pages that show it.
+func isUnexpected(rec *store.Record) bool { return isImage(rec) && !rec.Selected.Listed }
 
 // addStatus counts a record by its status.
 func (r *Result) addStatus(rec *store.Record, st state) {
 	status := st.status()
 	if st&isListed == 0 {
-		r.LeftOut[status].add(rec.Path, maxExamples)
+		r.LeftOut[status].add(rec.Path)
 	} else if st&isOrphan != 0 {
-		r.Orphans.add(rec.Path, maxExamples)
+		r.Orphans.add(rec.Path)
 	}
 	if status == CanonicalForeign {
 		r.addForeign(rec.Canonical)
@@ -98,35 +92,6 @@ func (r *Result) addStatus(rec *store.Record, st state) {
 	}
 }
 
-// addChange counts what has changed since the previous selection.
-func (r *Result) addChange(rec *store.Record, status Status, selected store.Selected, isTemplate bool) {
-	was := rec.Selected
-	c := Change{
-		Path:    rec.Path,
-		LastMod: selected.LastMod,
-		Own:     isOwn(rec, selected, isTemplate),
-	}
-	if !selected.Listed {
-		if was.Listed {
-			c.Gone = status.isGone()
-			r.Changes.Removed.add(c, maxChanges)
-		}
-		return
-	}
-	if !was.Listed {
-		r.Changes.Added.add(c, maxChanges)
-		return
-	}
-	if !isChange(rec, selected, isTemplate) {
-		return
-	}
-	// A first date, with the text that it had or that of another template, is no change of the page.
-	if was.LastMod == 0 && !c.Own {
-		c.LastMod = 0
-	}
-	r.Changes.Changed.add(c, maxChanges)
-}
-
 // addForeign counts a canonical on another site.
 func (r *Result) addForeign(canonical string) {
 	host := ""
@@ -138,60 +103,4 @@ func (r *Result) addForeign(canonical string) {
 		host = ""
 	}
 	r.ForeignHosts[host]++
-}
-
-// isChange reports whether a page that stays listed has another text or date. A first date
-// that is decided only after the page was listed does not count.
-func isChange(rec *store.Record, is store.Selected, isTemplate bool) bool {
-	was := rec.Selected
-	hasOtherDate := was.LastMod != is.LastMod || was.Day != is.Day
-	if was.Dated == is.Dated {
-		return hasOtherDate
-	}
-	if was.Dated == 0 {
-		return false
-	}
-	if isTemplate {
-		return hasOtherDate // as of pages that declare the date of the build
-	}
-	return hasOtherDate || !isKnown(rec)
-}
-
-// isKnown reports whether the change of a page's text counted already, as its date was listed before the text was
-// confirmed: a list told of it.
-func isKnown(rec *store.Record) bool {
-	was := rec.Selected
-	return !was.Day && rec.Before != 0 && was.LastMod > rec.Before
-}
-
-// isOwn reports whether the page itself is another one than that of its last selection: see [Change].
-func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
-	was := rec.Selected
-	hasOtherText := was.Dated != 0 && was.Dated != is.Dated && !isTemplate
-	if hasOtherText {
-		return true
-	}
-	if was.LastMod == 0 {
-		return !is.Day && is.LastMod > datedTextSeenAt(rec) // since it was looked at last
-	}
-	isTakenBack := was.Dated == is.Dated && was.Text != is.Text
-	if was.LastMod == is.LastMod || isTakenBack {
-		return false
-	}
-	// The text, which is the same, says more than the time of its file.
-	if rec.Version != 0 && is.Dated != 0 && is.LastMod == rec.ModTime {
-		return false
-	}
-	// A date that the page still has gave way to another one, or the date of its text counts again.
-	hasStill := []int64{rec.Declared, rec.ListDate, rec.ModTime, is.Text}
-	return !slices.Contains(hasStill, was.LastMod) && is.LastMod != was.Text
-}
-
-// datedTextSeenAt is when the text of a page by which its date was decided was last seen, in Unix seconds.
-func datedTextSeenAt(rec *store.Record) int64 {
-	hasChanged := rec.Steadiness.IsInDoubt() || rec.AwaitsDate()
-	if hasChanged && rec.Before != 0 {
-		return rec.Before
-	}
-	return rec.Fetched
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -31,7 +31,7 @@ type Options struct {
 	MaxPages         int  // 0: no limit
 	KeepListed       bool // previously listed pages stay unless they are refused or excluded
 
-	// What the extensions of listed pages have: as the options of these names of [htmlmeta.Options].
+	// What the extensions of listed pages have: as the options of these names of [html.Options].
 	Alternates, Images, Videos, Titles, Descriptions, Markdown, Articles bool
 	Depths                                                               bool // and how many links away they are
 
@@ -45,6 +45,8 @@ type Options struct {
 	Now       time.Time     // no date is later
 	Interval  time.Duration // between refreshes: how far apart changes may be found that belong together
 	Once      bool          // no selection follows soon: no date waits for the end of a deployment
+
+	Notices Notices
 }
 
 // Selection is the selection from a generation. It is not safe for concurrent use.
@@ -57,6 +59,7 @@ type Selection struct {
 	dates      dates
 	alternates alternateSets
 	images     map[uint64]bool // of the site, and versions in Markdown, that returned 200, by hash of their paths
+	wasEmpty   bool            // no page was listed
 	result     Result
 }
 
@@ -81,6 +84,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		states:     make([]state, 0, g.Len()),
 		alternates: newAlternateSets(),
 		images:     make(map[uint64]bool),
+		wasEmpty:   true,
 	}
 	s.dates = newDates(&s.rules)
 	s.result.ForeignHosts = make(map[string]int)
@@ -105,11 +109,12 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		runtime.Gosched() // requests go first
 	}
 	s.chunks = append(s.chunks, len(s.states))
+	if s.wasEmpty {
+		s.rules.Notices.IsKnown = false // all of them are new, as in a first crawl
+	}
 
 	s.dates.decide()
-	if due := s.dates.bursts.due; due != 0 {
-		s.result.DatesDue = time.Unix(due, 0).UTC()
-	}
+	s.result.DatesDue = s.dates.waiting.due
 
 	// What a page is to others shows only now. Canonicals come first: a page that gives way to its own is no duplicate
 	// of another one.
@@ -124,6 +129,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 func (s *Selection) add(rec *store.Record, c *contenders) {
 	own := s.rules.ownStatus(rec)
 	st := state(own)
+	s.wasEmpty = s.wasEmpty && !rec.Selected.Listed
 	if rec.Selected.Listed && !isFinal(own, rec) {
 		st |= mayKeep
 	}
@@ -197,21 +203,22 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	return func(yield func(page.Page, error) bool) {
 		w := s.generation.Writer()
 		due := int64(math.MaxInt64) // of the chunks since the last one kept, which the store may join
+		isLarge := s.generation.Len() > maxDescribed
 		for i, chunk := range s.generation.Chunks() {
 			records, err := s.load(ctx, i)
 			if err != nil {
 				yield(page.Page{}, err)
 				return
 			}
-			changed := false
+			changed := isLarge && dropDescriptions(records)
 			for j := range records {
 				rec := &records[j]
 				st := s.states[s.chunks[i]+j]
 				selected := s.selected(rec, st)
-				s.result.add(rec, st, selected, s.dates.isOfTemplate(rec))
-				changed = changed || selected != rec.Selected
+				isMoved := s.move(rec, st, selected)
+				changed = changed || isMoved || selected != rec.Selected
 				if selected.Dated != rec.Selected.Dated {
-					rec.Was = unix32(rec.Selected.Text)
+					rec.Was = store.Unix32(rec.Selected.Text)
 					rec.WasDay = rec.Selected.TextDay
 				}
 				rec.Selected = selected
@@ -219,8 +226,6 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 					return
 				}
 			}
-			hasTrimmed := s.isWhole() && trimDescriptions(records, s.generation.Len())
-			changed = changed || hasTrimmed
 			// A chunk in which nothing has changed is not encoded, nor stored again.
 			due = min(due, chunk.Due)
 			if changed {
@@ -239,9 +244,32 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	}
 }
 
-// isWhole reports whether the crawl has read all pages that were due, so that it is known which of them are linked
-// most.
-func (s *Selection) isWhole() bool { return s.rules.Descriptions && s.rules.OpenBatch == 0 }
+// move counts what has become of a page, and reports whether there is something else to tell of it than before.
+func (s *Selection) move(rec *store.Record, st state, selected store.Selected) bool {
+	before := rec.Moved
+	isTemplate := s.dates.isOfTemplate(rec)
+	m := moveOf(rec, st.status(), selected, isTemplate)
+	s.result.add(rec, st, m)
+	if !isUnexpected(rec) {
+		s.rules.Notices.note(rec, m, isOwn(rec, selected, isTemplate))
+	}
+	return rec.Moved != before
+}
+
+// maxDescribed is the most pages whose descriptions are kept: they take up to 56 bytes each in the state, as much as all
+// else that is known of a page.
+const maxDescribed = 50_000
+
+// dropDescriptions drops the descriptions of a large site. It reports whether there was one.
+func dropDescriptions(records []store.Record) (dropped bool) {
+	for i := range records {
+		if records[i].Description != "" {
+			records[i].Description = ""
+			dropped = true
+		}
+	}
+	return dropped
+}
 
 // put writes the records of a chunk with another selection, which has no part in when they are due.
 func put(w *store.Writer, chunk store.Chunk, records []store.Record, due int64) {
@@ -322,6 +350,6 @@ func (s *Selection) isShown(markdown string) bool {
 
 // isMissing reports whether an image is of the site and has not returned 200.
 func (s *Selection) isMissing(image string) bool {
-	path, ok := htmlmeta.PathOn(s.rules.Base, image)
+	path, ok := html.PathOn(s.rules.Base, image)
 	return ok && strings.HasPrefix(path, s.rules.Scope) && !s.images[hash(path)]
 }

@@ -14,7 +14,6 @@ import (
 
 const (
 	origin = "https://example.com"
-	hour   = 3600
 )
 
 var noon = time.Date(2026, 3, 14, 12, 0, 30, 0, time.UTC)

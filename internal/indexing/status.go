@@ -83,7 +83,7 @@ var statuses = [StatusCount + 1]meaning{
 		"Name the target instead, if it is not listed."},
 	RateLimited: {"rate limited", stays, usual, "It returns 429: too many requests. All requests pause for as long as it asks.",
 		"Lower 'crawl rate', or let 'caddy-sitemap' or 192.0.2.1 request more; it is requested again soon."},
-	ServerError: {"server error", stays, usual, "It returns a server error or an unexpected status, or does not respond.",
+	ServerError: {"server error", stays, usual, "It returns a server error, 400 or an unexpected status, or does not respond.",
 		"See the page and the server's log; it is requested again soon."},
 	NotHTML: {"not HTML", stays, usual, "Its Content-Type is not HTML, although its name suggests a page, or only links or visitors name it.",
 		"Set its Content-Type, or name it in 'urls', with 'files' or 'links' written beside it, if it is another kind of document."},

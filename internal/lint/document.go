@@ -13,7 +13,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
@@ -390,7 +390,7 @@ func (d *document) checkExtensions(e *entry) {
 		if err != nil || link.Rel != "alternate" {
 			d.add(Error, "alternate", "a link needs rel=\"alternate\" and an absolute URL as href, not %q", link.Href)
 		}
-		if !htmlmeta.IsLanguage(link.HrefLang) {
+		if !html.IsLanguage(link.HrefLang) {
 			d.add(Error, "attribute-value",
 				"hreflang %q is not x-default, a language of ISO 639, or one with a country of ISO 3166-1, such as de or en-GB",
 				link.HrefLang)

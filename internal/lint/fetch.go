@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -142,7 +142,7 @@ func (c *checker) checkMedia(at place, contentType string, d *result) {
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	isXML := d.kind == urlSet || d.kind == index
 	isSentAsXML := strings.HasSuffix(media, "xml") || strings.HasSuffix(media, "gzip")
-	if d.kind != "" && htmlmeta.IsHTML(media) {
+	if d.kind != "" && html.IsHTML(media) {
 		c.report(at, Error, "content-type", "is sent as %s", media)
 	} else if isXML && !isSentAsXML {
 		c.report(at, Warning, "content-type",
@@ -219,7 +219,7 @@ func (c *checker) getPage(at string, base string, path string) (res *http.Respon
 	if err := c.turns.Wait(c.ctx); err != nil {
 		return nil, "", err
 	}
-	res, err = c.get(c.single, at, htmlmeta.AcceptPage)
+	res, err = c.get(c.single, at, html.AcceptPage)
 	if err != nil {
 		return nil, "", err
 	}
@@ -256,22 +256,22 @@ func (c *checker) fetchPages() {
 		case answer != "":
 			c.report(at, Error, "page-status", "the page %s", answer)
 		default:
-			c.page(at, res.Body, htmlmeta.Page{Base: base, Path: path, Header: res.Header})
+			c.page(at, res.Body, html.Page{Base: base, Path: path, Header: res.Header})
 			_ = res.Body.Close()
 		}
 	}
 }
 
 // page checks a page that returns 200.
-func (c *checker) page(at place, body io.Reader, p htmlmeta.Page) {
-	meta := htmlmeta.Header(p)
-	if htmlmeta.IsHTML(p.Header.Get("Content-Type")) {
-		text, err := io.ReadAll(io.LimitReader(body, htmlmeta.MaxBody))
+func (c *checker) page(at place, body io.Reader, p html.Page) {
+	meta := html.Header(p)
+	if html.IsHTML(p.Header.Get("Content-Type")) {
+		text, err := io.ReadAll(io.LimitReader(body, html.MaxBody))
 		if err != nil {
 			c.unchecked(at, "page-unreachable", err)
 			return
 		}
-		meta = htmlmeta.NewParser(htmlmeta.Options{}).Parse(text, p)
+		meta = html.NewParser(html.Options{}).Parse(text, p)
 	}
 	if meta.NoIndex {
 		c.report(at, Error, "page-noindex", "the page has noindex")

@@ -7,24 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // Input is one source of pages.
 type Input struct {
 	Name   string // for errors
-	Sorted bool   // pages come in the order of page.Compare, perhaps with duplicates; if not, all are held in memory
+	Sorted bool   // pages come in the order of page.Compare; if not, all are held in memory
 
 	// Pages calls yield for each page, from one goroutine at a time, until yield returns an error, which it
 	// then returns. It ends soon after ctx is cancelled.
 	Pages func(ctx context.Context, yield func(page.Page) error) error
 }
 
-// Options filter and bound a [Stream]. Zero values do not.
+// Options filter and bound a [Stream].
 type Options struct {
 	// Filter returns why a page is left out, a few words by which it is counted; "": it is kept. It is called once
 	// for each path, after merging.
@@ -37,16 +39,16 @@ type Options struct {
 	Patience time.Duration
 }
 
+const (
+	batchLen = 512                    // pages of an input that are taken at a time; twice as many wait at most
+	pause    = 100 * time.Millisecond // after which fewer are taken
+)
+
 // OverMax is the reason in [Result.LeftOut] of pages beyond [Options.MaxPages].
 const OverMax = "over max_urls"
 
-// Errors of inputs.
-var (
-	ErrOrder   = errors.New("pages are out of order")
-	ErrNoPath  = errors.New("a page has no path")
-	ErrTimeout = errors.New("timed out waiting for a page")
-	errEnded   = errors.New("the input's goroutine has ended")
-)
+// ErrTimeout is the error of an input that is too slow.
+var ErrTimeout = errors.New("timed out waiting for a page")
 
 // InputError is the error of an input, with its index and name.
 type InputError struct {
@@ -67,7 +69,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 type Result struct {
 	Failed  []InputError   // in the order of inputs
 	LeftOut map[string]int // pages by reason; never nil
-	Counts  []int          // pages that each input yielded, including those left out
+	Counts  []int          // pages of each input, including those left out
 }
 
 // Stream yields the pages of all inputs in the order of [page.Compare], those of equal paths merged by
@@ -76,44 +78,101 @@ type Stream struct {
 	ctx     context.Context // of the inputs
 	cancel  context.CancelFunc
 	o       Options
-	queues  []*queue
-	inputs  sync.WaitGroup
+	inputs  []*input
+	running sync.WaitGroup
 	timer   *time.Timer
+	ahead   page.Page // the next page, to which equal ones may follow
 	page    page.Page // a field, so that Filter's argument need not be allocated
 	passed  int
 	leftOut map[string]int
 }
 
-// Start runs each input in a goroutine of its own. [Stream.Close] must be called.
+// input is an input that runs, and what the stream has read of it.
+type input struct {
+	Input
+	cancel context.CancelCauseFunc
+	ready  chan struct{} // there is a batch, or the end
+	room   chan struct{} // pages were taken
+
+	mu     sync.Mutex
+	pages  []page.Page // yielded, and not taken
+	isOver bool        // no more are yielded
+	err    error       // once it is over
+
+	// Used by the stream alone.
+	taken    []page.Page // the last batch, or all pages that are to be sorted
+	held     []page.Page // those that are to be merged
+	since    time.Time   // when there were pages last
+	count    int         // of all pages
+	hasEnded bool
+	failed   error
+}
+
+// Start runs each input in a goroutine of its own, as one may hang where nothing can cancel it, such as on a network
+// drive. [Stream.Close] must be called.
 func Start(ctx context.Context, inputs []Input, o Options) *Stream {
-	o.MaxPages = cmp.Or(o.MaxPages, math.MaxInt)
-	o.Patience = cmp.Or(o.Patience, math.MaxInt64)
-	if o.Filter == nil {
-		o.Filter = func(*page.Page) string { return "" }
-	}
 	s := &Stream{o: o, timer: time.NewTimer(0), leftOut: make(map[string]int)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
-	for _, in := range inputs {
-		q := &queue{
-			Input: in,
-			max:   o.MaxPages,
-			ready: make(chan struct{}, 1),
-			room:  make(chan struct{}, 1),
-			since: time.Now(),
-		}
-		q.ctx, q.cancel = context.WithCancelCause(s.ctx)
-		s.queues = append(s.queues, q)
-		s.inputs.Go(q.run)
+	for _, of := range inputs {
+		in := &input{Input: of, ready: make(chan struct{}, 1), room: make(chan struct{}, 1), since: time.Now()}
+		var running context.Context
+		running, in.cancel = context.WithCancelCause(s.ctx)
+		s.inputs = append(s.inputs, in)
+		s.running.Go(func() { in.run(running) })
 	}
 	return s
+}
+
+// run reads the input.
+func (in *input) run(ctx context.Context) {
+	var err error
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{v, debug.Stack()}
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.isOver = true
+		in.err = err
+		signal(in.ready)
+	}()
+	err = in.Pages(ctx, func(p page.Page) error { return in.put(ctx, p) })
+}
+
+// put adds a page. The error is why the input has to end.
+func (in *input) put(ctx context.Context, p page.Page) error {
+	in.mu.Lock()
+	in.pages = append(in.pages, p)
+	n := len(in.pages)
+	in.mu.Unlock()
+	if n == batchLen {
+		signal(in.ready)
+	}
+	if n < 2*batchLen {
+		return nil
+	}
+	select {
+	case <-in.room:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // Next returns the next page; false: there are no more. An error is ctx's, after which Next may be called again, or
 // that of the context given to Start, or Close was called. The pages of an input that failed count up to then.
 func (s *Stream) Next(ctx context.Context) (page.Page, bool, error) {
 	for {
-		ok, err := s.next(ctx)
-		if !ok || err != nil {
+		var err error
+		s.page, err = s.next(ctx)
+		if err != nil || s.page.Path == "" {
 			return page.Page{}, false, err
 		}
 		reason := s.o.Filter(&s.page)
@@ -125,77 +184,102 @@ func (s *Stream) Next(ctx context.Context) (page.Page, bool, error) {
 	}
 }
 
-// next takes the next page of all inputs, once each has a page or has ended.
-func (s *Stream) next(ctx context.Context) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	if err := s.ctx.Err(); err != nil {
-		return false, err
-	}
-	// Only once the next page of each input is known, it is known which of them comes first.
-	for _, q := range s.queues {
-		if len(q.held) > 0 || q.done {
+// next returns the next page of all inputs, once the one that follows is known. One without a path: there are no more.
+func (s *Stream) next(ctx context.Context) (p page.Page, err error) {
+	for p.Path == "" {
+		first, err := s.first(ctx)
+		if err != nil {
+			return p, err
+		}
+		if first == nil {
+			p = s.ahead
+			s.ahead = page.Page{}
+			return p, nil
+		}
+		following := first.held[0]
+		first.held = first.held[1:]
+		if following.Path == s.ahead.Path {
+			s.ahead.Merge(following)
 			continue
 		}
-		if err := s.refill(ctx, q); err != nil {
-			return false, err
-		}
+		p = s.ahead
+		s.ahead = following
 	}
-	first := s.first()
-	if first < 0 {
-		return false, nil
-	}
-	q := s.queues[first]
-	s.page = q.held[0]
-	q.held = q.held[1:]
-	// No input before the first one has the page: it would be the first.
-	for _, q := range s.queues[first:] {
-		for len(q.held) > 0 && q.held[0].Path == s.page.Path {
-			s.page.Merge(q.held[0])
-			q.held = q.held[1:]
-		}
-	}
-	return true, nil
+	return p, nil
 }
 
-// first returns the earliest of the inputs whose page comes first: its hints win. -1: all inputs have ended.
-func (s *Stream) first() int {
-	first := -1
-	for i, q := range s.queues {
-		if len(q.held) == 0 {
+// first returns the earliest of the inputs whose page comes first: its hints win. Only once the next page of each is
+// known, it is known which of them that is. nil: all have ended.
+func (s *Stream) first(ctx context.Context) (first *input, err error) {
+	for _, in := range s.inputs {
+		if err := s.fill(ctx, in); err != nil {
+			return nil, err
+		}
+		if len(in.held) == 0 {
 			continue
 		}
-		if first < 0 || q.held[0].Path < s.queues[first].held[0].Path {
-			first = i
+		if first == nil || in.held[0].Path < first.held[0].Path {
+			first = in
 		}
 	}
-	return first
+	return first, nil
 }
 
-// refill waits until q has pages, or its input has ended or timed out. It takes less than a batch only after a
-// pause, as handing over costs more than a page.
-func (s *Stream) refill(ctx context.Context, q *queue) error {
-	least := batchLen
-	for !q.take(least) {
-		wait := min(100*time.Millisecond, s.o.Patience-time.Since(q.since))
-		if wait <= 0 {
-			q.end(ErrTimeout)
-			continue // what it has yielded until now counts
+// fill reads further pages of an input if none is held, and all of one that is not sorted.
+func (s *Stream) fill(ctx context.Context, in *input) error {
+	for !in.hasEnded && (!in.Sorted || len(in.held) == 0) {
+		if err := s.await(ctx, in); err != nil {
+			return err
 		}
-		s.timer.Reset(wait)
-		least = batchLen
-		select {
-		case <-q.ready:
-		case <-s.timer.C:
-			least = 1
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		}
+		s.take(in)
 	}
-	return s.ctx.Err() // not the end of the input, which it may have caused
+	return nil
+}
+
+// await waits for pages of an input: less than a batch only after a pause, as handing over costs more than a page.
+func (s *Stream) await(ctx context.Context, in *input) error {
+	s.timer.Reset(pause)
+	select {
+	case <-in.ready:
+	case <-s.timer.C:
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+	return cmp.Or(ctx.Err(), s.ctx.Err())
+}
+
+// take takes the pages that an input has, and notes whether they are the last.
+func (s *Stream) take(in *input) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.Sorted {
+		in.taken = in.taken[:0]
+	}
+	n := len(in.pages)
+	fitting := min(n, s.o.MaxPages-len(in.taken))
+	in.taken = append(in.taken, in.pages[:fitting]...)
+	if fitting < n {
+		s.leftOut[OverMax] += n - fitting
+	}
+	in.count += n
+	in.pages = in.pages[:0]
+	signal(in.room)
+	if n > 0 {
+		in.since = time.Now()
+	}
+	switch {
+	case in.isOver && s.ctx.Err() == nil: // else, it may have ended because it was canceled
+		in.hasEnded = true
+		in.failed = in.err
+	case n == 0 && time.Since(in.since) >= s.o.Patience:
+		in.hasEnded = true
+		in.failed = ErrTimeout
+		in.cancel(ErrTimeout)
+	}
+	if in.hasEnded && !in.Sorted {
+		slices.SortStableFunc(in.taken, page.Compare)
+	}
+	in.held = in.taken
 }
 
 // Complete reports whether no input has failed so far.
@@ -204,33 +288,18 @@ func (s *Stream) Complete() bool { return len(s.Result().Failed) == 0 }
 // Result returns the result so far. Once Next has returned false, it is final.
 func (s *Stream) Result() Result {
 	r := Result{LeftOut: maps.Clone(s.leftOut)}
-	for i, q := range s.queues {
-		if q.failed != nil {
-			r.Failed = append(r.Failed, InputError{i, q.Name, q.failed})
+	for i, in := range s.inputs {
+		if in.failed != nil {
+			r.Failed = append(r.Failed, InputError{i, in.Name, in.failed})
 		}
-		// The input may still be running: Result is also asked for what there is so far.
-		q.mu.Lock()
-		r.Counts = append(r.Counts, q.count)
-		if q.over > 0 {
-			r.LeftOut[OverMax] += q.over
-		}
-		q.mu.Unlock()
+		r.Counts = append(r.Counts, in.count)
 	}
 	return r
 }
 
-// Close cancels the inputs' contexts, and gives them a second to end. It may be called twice.
+// Close cancels the inputs' contexts, and gives them a second to end, so that none that ends runs beside those of the
+// configuration that follows. It may be called twice.
 func (s *Stream) Close() {
 	s.cancel()
-	ended := make(chan struct{})
-	go func() {
-		s.inputs.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(time.Second):
-		// An input may hang where nothing can cancel it, as on a network drive. Of those that end, none runs beside
-		// those of the configuration that follows.
-	}
+	wait.OrLeave(s.ctx, time.Second, s.running.Wait)
 }

@@ -9,6 +9,7 @@ func TestIsConclusive(t *testing.T) {
 		204: true,
 		301: true,
 		304: true,
+		400: false,
 		401: true,
 		403: true,
 		404: true,

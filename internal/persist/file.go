@@ -72,14 +72,6 @@ func (f *File) Save(ctx context.Context, encode func() ([]byte, error)) error {
 	})
 }
 
-// SetAside stores damaged data under another key.
-func (f *File) SetAside(ctx context.Context, data []byte) (key string, err error) {
-	key = f.key + ".damaged"
-	err = f.call(ctx, func(ctx context.Context) error { return f.storage.Store(ctx, key, data) })
-	return key, err
-}
-
-// call waits for its turn, and calls a function with a context that ends fileGrace after ctx.
 func (f *File) call(ctx context.Context, function func(context.Context) error) error {
 	if !f.turn.Take(ctx) {
 		return ctx.Err()

@@ -294,10 +294,6 @@ func TestFile(t *testing.T) {
 		if err := f.Load(t.Context(), use); loaded != "newest" || err != nil {
 			t.Errorf("loaded: %q, %v", loaded, err)
 		}
-		key, err := f.SetAside(t.Context(), []byte("damaged"))
-		if data, _ := storage.Storage.Load(t.Context(), key); string(data) != "damaged" || err != nil {
-			t.Errorf("set aside: %q, %v", data, err)
-		}
 		storage.load, storage.err = 5*time.Second, errors.New("permission denied")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
@@ -54,7 +54,7 @@ type Options struct {
 	Schema    sitemapxml.Schema
 	ShardURLs int       // the most pages in a document; 0: 50,000
 	Extended  bool      // extensions of pages are written, if the schema has them
-	Workers   int       // goroutines that encode shards; up to 1: only the caller's
+	Workers   int       // goroutines that encode shards, at least one
 	Now       time.Time // modification time of new documents
 
 	// Sections are the names of those that there may be, and SectionOf returns that of the one that a path is in; "":
@@ -86,14 +86,14 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 	b := &builder{
 		Options:  o,
 		previous: previous,
-		slots:    make(chan struct{}, max(o.Workers, 1)),
 		leftOut:  make(map[string]int),
 		cutters:  make(map[string]*cutter),
 	}
+	b.workers.SetLimit(max(o.Workers, 1)) // so no more shards are held than there are workers
 	b.rest = b.newCutter("", o.ShardURLs)
 	b.room = b.indexRoom()
 	b.web = webpage.New(o.Options, b.addFile)
-	defer b.workers.Wait() // also after an error: nothing outlives Build
+	defer func() { _ = b.workers.Wait() }() // also after an error: nothing outlives Build
 	for p, err := range pages {
 		if err != nil {
 			return nil, err
@@ -115,9 +115,8 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Sna
 type builder struct {
 	Options
 	previous *Snapshot
-	room     int // for shards in the index
-	slots    chan struct{}
-	workers  sync.WaitGroup
+	room     int            // for shards in the index
+	workers  errgroup.Group // without errors
 	web      *webpage.Builder
 	rest     *cutter            // of pages that are in no section
 	cutters  map[string]*cutter // by section
@@ -132,9 +131,9 @@ func (b *builder) indexRoom() int {
 		escaped  = 6   // bytes of a character at most
 		elements = 128 // and of the rest of an entry
 	)
-	longest := len(b.url(suffixOf("", 0)))
+	longest := len(b.Sitemap + shardName("", 0))
 	for _, name := range b.Sections {
-		longest = max(longest, len(b.url(suffixOf(name, 0))))
+		longest = max(longest, len(b.Sitemap+shardName(name, 0)))
 	}
 	return min(maxShards, maxBytes/(escaped*longest+elements))
 }
@@ -215,7 +214,7 @@ func (b *builder) encoder(extended bool) sitemapxml.Encoder {
 	return e
 }
 
-// add encodes a shard of a section, in a worker if there are any.
+// add has a worker encode a shard of a section.
 func (b *builder) add(section string, s shard) {
 	runtime.Gosched() // requests go first
 	if len(s.Pages) == 1 && !b.fits(s.Pages) {
@@ -227,60 +226,49 @@ func (b *builder) add(section string, s shard) {
 		return
 	}
 	d := &Document{
-		Suffix: suffixOf(section, s.ID),
-		First:  strings.Clone(s.Pages[0].Path), // it may be part of a larger string
-		Pages:  len(s.Pages),
+		Name:    shardName(section, s.ID),
+		Section: section,
+		First:   strings.Clone(s.Pages[0].Path), // it may be part of a larger string
+		Pages:   len(s.Pages),
 	}
 	isOnlyOfAll := s.Only && section == "" && len(b.shards) == 0 // nor are there sections
-	if isOnlyOfAll {
-		d.Suffix = ""
-	} else if s.Only && section != "" {
-		d.Suffix = suffixOfSection(section)
+	isOnlyOfSection := s.Only && section != ""
+	if isOnlyOfAll || isOnlyOfSection {
+		d.Name = NameOfSection(section)
 	}
 	b.shards = append(b.shards, d)
-	b.run(func() { b.encode(d, s.Pages) })
+	b.workers.Go(func() error {
+		b.encode(d, s.Pages)
+		return nil
+	})
 }
 
 // addFile compresses a document beside the XML, unless the previous snapshot has the same.
 func (b *builder) addFile(f webpage.Document) {
-	old := b.previous.Find(f.Name)
-	if old != nil && old.ETag == f.ETag {
-		b.files = append(b.files, old) // without rendering it, which takes longer than all else
-		return
-	}
-	d := &Document{Suffix: f.Name, Type: f.Type, Policy: f.Policy, ETag: f.ETag}
+	d := &Document{Name: f.Name, Type: f.Type, ETag: f.ETag}
 	b.files = append(b.files, d)
-	b.run(func() {
+	if b.takesOver(d) {
+		return // without rendering it, which takes longer than all else
+	}
+	b.workers.Go(func() error {
 		b.compress(d, func(w io.Writer) int64 {
 			n, _ := w.Write(f.Body())
 			return int64(n)
 		})
+		return nil
 	})
 }
 
-// run calls f, in a worker if there are any.
-func (b *builder) run(f func()) {
-	if b.Workers <= 1 {
-		f()
-		return
+// takesOver reports whether the previous snapshot has the same document, and makes it that.
+func (b *builder) takesOver(d *Document) bool {
+	old := b.previous.Find(d.Name)
+	if old == nil || !isSame(old, d) { // under the name of a removed shard, Find returns another one
+		return false
 	}
-	b.slots <- struct{}{} // so no more shards are held than there are workers
-	b.workers.Go(func() {
-		defer func() { <-b.slots }()
-		f()
-	})
+	// Its dates and sizes follow from the bytes. A field that does not would be overwritten here.
+	*d = *old
+	return true
 }
-
-// suffixOf is that of a shard of a section; "": of the rest.
-func suffixOf(section string, id uint64) string {
-	if section == "" {
-		return fmt.Sprintf("-%012x", id)
-	}
-	return fmt.Sprintf("%s-%012x", suffixOfSection(section), id)
-}
-
-// url is the URL of an XML document.
-func (b *builder) url(suffix string) string { return b.Sitemap + suffix + FormXML.Extension() }
 
 // finish adds the rest of the files, waits for all documents, and adds the index.
 func (b *builder) finish() *Snapshot {
@@ -288,13 +276,13 @@ func (b *builder) finish() *Snapshot {
 		return nil
 	}
 	b.web.Finish()
-	b.workers.Wait()
+	_ = b.workers.Wait()
 
 	// An index says when its shards were modified, so they are to be complete.
 	slices.SortFunc(b.shards, inOrder) // of several sections, they were completed in turns
 	s := &Snapshot{Index: b.shards[0], Files: b.files, LeftOut: b.leftOut, News: b.web.InNews()}
-	if s.Index.Suffix != "" { // it is not the only one
-		s.Index = b.index("", b.shards)
+	if s.Index.Name != extension { // it is not the only one
+		s.Index = b.index(NameOfSection(""), b.shards)
 		s.Shards = b.shards
 		s.Indexes = b.sectionIndexes()
 	}
@@ -305,20 +293,14 @@ func (b *builder) finish() *Snapshot {
 
 // sectionIndexes are those of the sections whose pages are not in one document.
 func (b *builder) sectionIndexes() (indexes []*Document) {
-	rest := b.shards
-	for len(rest) > 0 {
-		section := rest[0].Section()
-		n := slices.IndexFunc(rest, func(d *Document) bool { return d.Section() != section })
-		if n < 0 {
-			n = len(rest)
+	for _, section := range slices.Sorted(maps.Keys(b.cutters)) {
+		isOther := func(d *Document) bool { return d.Section != section }
+		shards := slices.DeleteFunc(slices.Clone(b.shards), isOther)
+		if len(shards) == 0 || shards[0].Name == NameOfSection(section) {
+			continue // it needs none
 		}
-		shards := rest[:n]
-		rest = rest[n:]
-		isWhole := shards[0].Suffix == suffixOfSection(section) // it needs no index
-		if section == "" || isWhole {
-			continue
-		}
-		d := b.index(suffixOfSection(section), shards)
+		d := b.index(NameOfSection(section), shards)
+		d.Section = section
 		d.First = shards[0].First
 		indexes = append(indexes, d)
 	}
@@ -326,12 +308,12 @@ func (b *builder) sectionIndexes() (indexes []*Document) {
 }
 
 // index is an index of shards.
-func (b *builder) index(suffix string, shards []*Document) *Document {
+func (b *builder) index(name string, shards []*Document) *Document {
 	var entries []page.Page
 	for _, s := range shards {
-		entries = append(entries, page.Page{Path: b.url(s.Suffix), LastMod: s.LastMod, LastModDay: s.LastModDay})
+		entries = append(entries, page.Page{Path: b.Sitemap + s.Name, LastMod: s.LastMod, LastModDay: s.LastModDay})
 	}
-	d := &Document{Suffix: suffix, Index: true}
+	d := &Document{Name: name, Index: true}
 	b.encode(d, entries)
 	return d
 }
@@ -352,14 +334,11 @@ func (b *builder) encode(d *Document, pages []page.Page) {
 		}
 		return size
 	}
-	old := b.previous.Find(d.Suffix)
-	isSameName := old != nil && old.Suffix == d.Suffix // under the name of a removed shard, Find returns another one
-	if isSameName {
+	if b.previous.Find(d.Name) != nil {
 		hash := xxhash.New()
 		size := write(hash)
-		if etagOf(hash, size) == old.ETag {
-			// Its dates and sizes follow from the bytes. A field that does not would be overwritten here.
-			*d = *old
+		d.ETag = etagOf(hash, size)
+		if b.takesOver(d) {
 			return
 		}
 	}
@@ -390,7 +369,7 @@ func (b *builder) compress(d *Document, write func(io.Writer) int64) {
 	d.Size = write(gzip)
 	_ = gzip.Close() // a buffer returns no errors
 	d.Gzip = slices.Clone(buf.Bytes())
-	d.Modified = b.modifiedAfter(b.previous.Find(d.Suffix))
+	d.Modified = b.modifiedAfter(b.previous.Find(d.Name))
 	d.setHeaders()
 }
 

@@ -5,18 +5,17 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Document is one finished document: an index, a urlset, or a file beside these. It never changes.
 type Document struct {
-	Suffix   string    `json:"-"`                   // of its name: see ParseName; "": the index
+	Name     string    `json:"-"`                   // see Names
+	Section  string    `json:"-"`                   // whose pages it lists, by its name; "": of none, or of all
 	Index    bool      `json:"index,omitempty"`     // it lists shards
 	Gzip     []byte    `json:"-"`                   // what it is, compressed
 	Size     int64     `json:"size"`                // bytes of that, decompressed
@@ -25,8 +24,7 @@ type Document struct {
 	Modified time.Time `json:"modified"`            // when ETag last changed, in whole seconds (UTC)
 	Headers  Headers   `json:"-"`
 
-	Type   string `json:"type,omitempty"`   // of a file, for Content-Type; "": XML
-	Policy string `json:"policy,omitempty"` // for Content-Security-Policy; "": none is needed
+	Type string `json:"type,omitempty"` // of a file, for Content-Type; "": XML
 
 	Pages      int    `json:"pages,omitempty"`   // of a urlset
 	First      string `json:"first,omitempty"`   // path of the first page; of the index of a section, too
@@ -39,19 +37,10 @@ type Document struct {
 type Headers struct {
 	LastModified string
 	Length       string // of Document.Gzip
-	ETagXML      string // of FormXML and FormFile as they are
-	ETagGzip     string // of these with Content-Encoding gzip
+	ETagXML      string // of FormPlain as it is
+	ETagGzip     string // of that with Content-Encoding gzip
 	ETagFile     string // of FormGzip
 	ETagText     string // of FormText
-}
-
-// Section returns the name of the section whose pages the document lists; "": of none, or of all.
-func (d *Document) Section() string { return SectionOf(d.Suffix) }
-
-// IsNews reports whether the document, which may be nil, is the news sitemap. A section of that name, as there may be
-// without news, has pages.
-func (d *Document) IsNews() bool {
-	return d != nil && d.Suffix == webpage.NewsSitemap && d.Pages == 0 && !d.Index
 }
 
 func (d *Document) setHeaders() {
@@ -65,27 +54,8 @@ func (d *Document) setHeaders() {
 	}
 }
 
-var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }} // each holds 32 KiB
-
-// pooledReader is a reader of gzipReaders, to which it returns once.
-type pooledReader struct{ *gzip.Reader }
-
-func (p *pooledReader) Close() error {
-	if p.Reader != nil {
-		gzipReaders.Put(p.Reader)
-		p.Reader = nil
-	}
-	return nil
-}
-
-// Open returns what the document is, decompressed. The reader must be closed, and not be used thereafter.
-func (d *Document) Open() (io.ReadCloser, error) {
-	z := gzipReaders.Get().(*gzip.Reader)
-	if err := z.Reset(bytes.NewReader(d.Gzip)); err != nil {
-		return nil, err
-	}
-	return &pooledReader{z}, nil
-}
+// Open returns what the document is, decompressed.
+func (d *Document) Open() (io.ReadCloser, error) { return gzip.NewReader(bytes.NewReader(d.Gzip)) }
 
 // Text lists the URLs of a urlset, one a line. The reader must be closed: that ends its goroutine.
 func (d *Document) Text() (io.ReadCloser, error) {

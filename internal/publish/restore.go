@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const storedStem = "sitemap" // begins the names of stored documents
@@ -32,9 +32,9 @@ func (s *Snapshot) Documents(g *store.Generation) (meta json.RawMessage, documen
 		if err != nil {
 			return nil, nil, err
 		}
-		name := storedStem + d.Suffix
+		name := storedStem + d.Name
 		if d.Type == "" {
-			name += FormGzip.Extension()
+			name += gzipExtension
 		}
 		stored, ok := known[name+string(meta)]
 		if !ok {
@@ -61,13 +61,13 @@ func Restore(
 	}
 	s := &Snapshot{LeftOut: m.LeftOut}
 	for i, stored := range g.Documents() {
-		suffix, form, _ := ParseName(stored.Name, storedStem, webpage.Options{})
-		d := &Document{Suffix: suffix}
+		name := strings.TrimSuffix(strings.TrimPrefix(stored.Name, storedStem), gzipExtension)
+		d := &Document{Name: name, Section: SectionOf(name)}
 		if err := json.Unmarshal(stored.Meta, d); err != nil {
 			return nil, damaged(err)
 		}
 		d.Modified = store.ClampTime(d.Modified)
-		known := previous.Find(d.Suffix)
+		known := previous.Find(d.Name)
 		if known != nil && isSame(known, d) {
 			d.Gzip = known.Gzip
 		} else {
@@ -77,7 +77,7 @@ func Restore(
 			return nil, fmt.Errorf("reading the stored documents: %w", err)
 		}
 		d.setHeaders()
-		s.put(d, form)
+		s.put(d)
 	}
 	// A storage may have lost some: an index without one of its shards was served once.
 	isComplete := len(g.Documents()) >= m.Documents
@@ -90,17 +90,17 @@ func Restore(
 	return s, nil
 }
 
-// put puts a document where it belongs, by its form.
-func (s *Snapshot) put(d *Document, form Form) {
+// put puts a document where it belongs.
+func (s *Snapshot) put(d *Document) {
 	switch {
-	case form == FormFile, d.IsNews():
-		s.Files = append(s.Files, d)
-	case d.Suffix == "":
+	case d.Name == extension:
 		s.Index = d
 	case d.Index:
 		s.Indexes = append(s.Indexes, d)
-	default:
+	case d.Pages > 0:
 		s.Shards = append(s.Shards, d)
+	default:
+		s.Files = append(s.Files, d)
 	}
 }
 

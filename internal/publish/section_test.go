@@ -50,10 +50,10 @@ func shape(s *Snapshot) string {
 	var order []string
 	add := func(kind string, d *Document) {
 		name := kind + "sitemap"
-		if section := d.Section(); section != "" {
+		if section := d.Section; section != "" {
 			name += "-" + section
 		}
-		if d.Suffix != "" && d.Suffix != suffixOfSection(d.Section()) {
+		if d.Name != NameOfSection(d.Section) {
 			name += "-#"
 		}
 		if _, known := pages[name]; !known {
@@ -131,8 +131,8 @@ func checkSections(t *testing.T, s *Snapshot, pages []page.Page, o Options) {
 			section = o.SectionOf(p.Path)
 		}
 		d := s.Holding(section, p.Path)
-		if d.Index || d.Section() != section || !strings.Contains(read(t, d.Text), p.Path+"\n") {
-			t.Fatalf("%s is not in %s", p.Path, d.Suffix)
+		if d.Index || d.Section != section || !strings.Contains(read(t, d.Text), p.Path+"\n") {
+			t.Fatalf("%s is not in %s", p.Path, d.Name)
 		}
 	}
 	for _, d := range append(slices.Clone(s.Indexes), s.Index) {
@@ -142,21 +142,21 @@ func checkSections(t *testing.T, s *Snapshot, pages []page.Page, o Options) {
 		index := read(t, d.Open)
 		n := 0
 		for _, shard := range s.Shards {
-			isOf := d.Suffix == "" || shard.Section() == d.Section()
+			isOf := d.Name == ".xml" || shard.Section == d.Section
 			if isOf {
 				n++
 			}
-			if strings.Contains(index, "/sitemap"+shard.Suffix+".xml</loc>") != isOf {
-				t.Errorf("%s in the index of '%s': want %t", shard.Suffix, d.Section(), isOf)
+			if strings.Contains(index, "/sitemap"+shard.Name+"</loc>") != isOf {
+				t.Errorf("%s in the index of '%s': want %t", shard.Name, d.Section, isOf)
 			}
 		}
 		if n != strings.Count(index, "<loc>") {
-			t.Errorf("the index of '%s' lists other documents:\n%s", d.Section(), index)
+			t.Errorf("the index of '%s' lists other documents:\n%s", d.Section, index)
 		}
 	}
 	for _, d := range s.all() {
-		if s.Find(d.Suffix) != d {
-			t.Errorf("%s is not found", d.Suffix)
+		if s.Find(d.Name) != d {
+			t.Errorf("%s is not found", d.Name)
 		}
 	}
 }
@@ -184,8 +184,8 @@ func TestSectionsComeInTurns(t *testing.T) {
 	alone := slices.DeleteFunc(slices.Clone(pages), func(p page.Page) bool { return o.SectionOf(p.Path) != "s1" })
 	other := build(t, alone, nil, o)
 	for _, d := range other.Shards {
-		if same := s.Find(d.Suffix); same == nil || same.ETag != d.ETag {
-			t.Errorf("%s depends on other sections", d.Suffix)
+		if same := s.Find(d.Name); same == nil || same.ETag != d.ETag {
+			t.Errorf("%s depends on other sections", d.Name)
 		}
 	}
 }
@@ -195,13 +195,13 @@ func TestAddingSection(t *testing.T) {
 	pages := foldersOf("a:1000", "b:1000", "c:1000", "d:5")
 	before := build(t, pages, nil, inFolders(Options{ShardURLs: 50}, "x:b"))
 	after := build(t, pages, before, inFolders(Options{ShardURLs: 50, Now: testTime.Add(time.Hour)}, "x:b", "y:d"))
-	last := before.Shards[slices.IndexFunc(before.Shards, func(d *Document) bool { return d.Section() == "x" })-1]
+	last := before.Shards[slices.IndexFunc(before.Shards, func(d *Document) bool { return d.Section == "x" })-1]
 	for _, suffix := range changed(before, after) {
-		if suffix != "" && suffix != "-y" && suffix != last.Suffix {
+		if suffix != ".xml" && suffix != "-y.xml" && suffix != last.Name {
 			t.Errorf("%s has changed", suffix)
 		}
 	}
-	if d := after.Find("-y"); d == nil || d.Pages != 5 {
+	if d := after.Find("-y.xml"); d == nil || d.Pages != 5 {
 		t.Errorf("got %+v", d)
 	}
 	// In another order, and with sections that match nothing, the documents are the same.
@@ -214,13 +214,13 @@ func TestAddingSection(t *testing.T) {
 // TestHoldingInSection: what sorts before the first page of a section would be in its first shard.
 func TestHoldingInSection(t *testing.T) {
 	s := build(t, foldersOf("a:300", "b:300"), nil, inFolders(Options{ShardURLs: 100}, "x:b"))
-	for path, want := range map[string]string{"/": "-x-000000000000", "/b/000000": "-x-000000000000", "/a/000000": "-x-000000000000"} {
-		if got := s.Holding("x", path).Suffix; got != want {
+	for path, want := range map[string]string{"/": "-x-000000000000.xml", "/b/000000": "-x-000000000000.xml", "/a/000000": "-x-000000000000.xml"} {
+		if got := s.Holding("x", path).Name; got != want {
 			t.Errorf("%s is in %s, want %s", path, got, want)
 		}
 	}
 	if got := s.Holding("x", "/z"); got != s.Shards[len(s.Shards)-1] {
-		t.Errorf("the last page would be in %s", got.Suffix)
+		t.Errorf("the last page would be in %s", got.Name)
 	}
 }
 
@@ -256,10 +256,10 @@ func TestRetiredSections(t *testing.T) {
 	before := build(t, pages, nil, opts("old:a", "small:b"))
 	shards := make(map[string]string) // first pages, by suffix
 	for _, d := range before.Shards {
-		if IsOfSection(d.Suffix) {
+		if d.Name == NameOfSection(d.Section) {
 			continue
 		}
-		shards[d.Suffix] = d.First
+		shards[d.Name] = d.First
 	}
 	for _, test := range []struct {
 		name     string
@@ -292,7 +292,7 @@ func TestRetiredSections(t *testing.T) {
 		for _, s := range []*Snapshot{after, restored} {
 			var got []string
 			for _, suffix := range []string{"-old", "-small"} {
-				if s.Find(suffix) != nil {
+				if s.Find(suffix+".xml") != nil {
 					got = append(got, suffix)
 				}
 			}
@@ -302,8 +302,8 @@ func TestRetiredSections(t *testing.T) {
 			for suffix, first := range shards {
 				d := s.Find(suffix)
 				holds := s.Holding(o.SectionOf(first), first)
-				if d == nil || d.Suffix != suffix && d != holds {
-					t.Errorf("%s: %s leads to %+v, want %s", test.name, suffix, d, holds.Suffix)
+				if d == nil || d.Name != suffix && d != holds {
+					t.Errorf("%s: %s leads to %+v, want %s", test.name, suffix, d, holds.Name)
 				}
 			}
 		}
@@ -313,14 +313,14 @@ func TestRetiredSections(t *testing.T) {
 // TestRestoreSections: what follows a restart carries over.
 func TestRestoreSections(t *testing.T) {
 	pages := foldersOf("a:300", "b:3", "c:300")
-	o := inFolders(Options{ShardURLs: 100, Options: webpage.Options{HTML: true}}, "x:a", "y:b")
+	o := inFolders(Options{ShardURLs: 100, Options: webpage.Options{People: new(webpage.People)}}, "x:a", "y:b")
 	s := build(t, pages, nil, o)
 	meta, g := kept(t, s)
 	restored, err := Restore(t.Context(), meta, g, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(restored.Sections(), s.Sections()) || restored.Find("-x").First != s.Find("-x").First {
+	if !slices.Equal(restored.Sections(), s.Sections()) || restored.Find("-x.xml").First != s.Find("-x.xml").First {
 		t.Errorf("got %+v, want %+v", restored.Sections(), s.Sections())
 	}
 	o.Now = testTime.Add(time.Hour)
@@ -328,16 +328,16 @@ func TestRestoreSections(t *testing.T) {
 		t.Errorf("%q changed", got)
 	}
 	for i, d := range s.all() {
-		if got := restored.all()[i]; got.Suffix != d.Suffix || !bytes.Equal(got.Gzip, d.Gzip) {
-			t.Errorf("got %s, want %s", got.Suffix, d.Suffix)
+		if got := restored.all()[i]; got.Name != d.Name || !bytes.Equal(got.Gzip, d.Gzip) {
+			t.Errorf("got %s, want %s", got.Name, d.Name)
 		}
 	}
 }
 
-// TestFilesWithSections: what is beside the XML does not depend on sections, but for llms.txt.
+// TestFilesWithSections: what is beside the XML does not depend on sections, but for llms.txt and the pages for people.
 func TestFilesWithSections(t *testing.T) {
 	pages := foldersOf("a:300", "b:3", "c:300")
-	o := Options{ShardURLs: 100, Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true}}
+	o := Options{ShardURLs: 100, Options: webpage.Options{Feed: true, Stylesheet: true}}
 	without := build(t, pages, nil, o)
 	with := build(t, pages, nil, inFolders(o, "x:a", "y:b"))
 	if !slices.EqualFunc(without.Files, with.Files, isSame) {
@@ -372,12 +372,13 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-func BenchmarkParseName(b *testing.B) {
-	for _, path := range []string{"/docs/guide/install.html", "/sitemap.xml", "/sitemap-0123456789ab.xml", "/sitemap-a-longer-name-of-a-section.xml"} {
-		b.Run(path, func(b *testing.B) {
+func BenchmarkNames(b *testing.B) {
+	names := Names([]string{"blog", "docs", "a-longer-name-of-a-section"}, webpage.Options{})
+	for _, name := range []string{".xml", "-0123456789ab.xml", "-a-longer-name-of-a-section.xml"} {
+		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				ParseName(path, "/sitemap", webpage.Options{})
+				names.MatchString(name)
 			}
 		})
 	}

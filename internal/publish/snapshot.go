@@ -2,9 +2,13 @@ package publish
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
@@ -19,8 +23,8 @@ const (
 type Snapshot struct {
 	Index   *Document      // the index, or the only urlset
 	Shards  []*Document    // what Index lists, by section and in order of their pages; empty where Index is the only urlset
-	Indexes []*Document    // of the sections that have several shards, by Suffix
-	Files   []*Document    // what is beside the index and the shards, by Suffix
+	Indexes []*Document    // of the sections that have several shards, by Name
+	Files   []*Document    // what is beside the index and the shards, by Name
 	Pages   int            // listed pages
 	Bytes   int64          // of memory, roughly
 	LeftOut map[string]int // pages that did not fit, by reason: [NoRoom], [TooLarge]
@@ -32,7 +36,7 @@ type Snapshot struct {
 
 // retired is the name of a removed shard.
 type retired struct {
-	Suffix  string    `json:"suffix"`
+	Suffix  string    `json:"suffix"`            // without its extension
 	First   string    `json:"first"`             // path of its first page
 	Section string    `json:"section,omitempty"` // that this page is in now, or would be if it were listed
 	At      time.Time `json:"at"`
@@ -41,24 +45,24 @@ type retired struct {
 // complete fills in what follows from the documents.
 func (s *Snapshot) complete() {
 	slices.SortFunc(s.Shards, inOrder)
-	slices.SortFunc(s.Indexes, bySuffix)
-	slices.SortFunc(s.Files, bySuffix)
+	slices.SortFunc(s.Indexes, byName)
+	slices.SortFunc(s.Files, byName)
 	s.names = make(map[string]*Document)
 	for _, d := range s.all() {
-		s.names[d.Suffix] = d
+		s.names[d.Name] = d
 		s.Pages += d.Pages
 		s.Bytes += int64(len(d.Gzip))
 	}
 }
 
-func bySuffix(a, b *Document) int { return strings.Compare(a.Suffix, b.Suffix) }
+func byName(a, b *Document) int { return strings.Compare(a.Name, b.Name) }
 
 // inOrder compares shards by their sections, and then by their pages.
-func inOrder(a, b *Document) int { return a.compare(b.Section(), b.First) }
+func inOrder(a, b *Document) int { return a.compare(b.Section, b.First) }
 
 // compare compares a shard with one that begins at a path in a section.
 func (d *Document) compare(section, first string) int {
-	return cmp.Or(strings.Compare(d.Section(), section), strings.Compare(d.First, first))
+	return cmp.Or(strings.Compare(d.Section, section), strings.Compare(d.First, first))
 }
 
 // all are the index, the shards, the indexes of sections, and the files.
@@ -81,12 +85,13 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 	}
 	for _, d := range previous.Shards {
 		// The only urlset of a section has the section's name.
-		if !IsOfSection(d.Suffix) {
-			all = append(all, retired{Suffix: d.Suffix, First: d.First, At: now.UTC()})
+		if d.Name != NameOfSection(d.Section) {
+			suffix := strings.TrimSuffix(d.Name, extension)
+			all = append(all, retired{Suffix: suffix, First: d.First, At: now.UTC()})
 		}
 	}
 	// What has the name now comes first.
-	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix] != nil })
+	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix+extension] != nil })
 	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):]) // without the oldest of too many
 	for i := range s.retired {
 		r := &s.retired[i]
@@ -98,18 +103,32 @@ func (s *Snapshot) retire(previous *Snapshot, now time.Time, sectionOf func(path
 // leadOn has each retired name lead to the urlset that now has its first page.
 func (s *Snapshot) leadOn() {
 	for _, r := range s.retired {
-		s.names[r.Suffix] = s.Holding(r.Section, r.First)
+		s.names[r.Suffix+extension] = s.Holding(r.Section, r.First)
 		s.Bytes += 100 + int64(len(r.First))
 	}
 }
 
-// Find returns the document with a suffix: see [ParseName]. For a shard that was removed within 90 days, it is
-// the one that now has its first page. nil: the suffix is not known.
-func (s *Snapshot) Find(suffix string) *Document {
+// Find returns the document with a name: see [Names]. For a shard that was removed within 90 days, it is the one that now has
+// its first page. nil: the name is not known.
+func (s *Snapshot) Find(name string) *Document {
 	if s == nil {
 		return nil
 	}
-	return s.names[suffix]
+	return s.names[name]
+}
+
+// FindForm is [Snapshot.Find] for the name of a document in any of its forms.
+func (s *Snapshot) FindForm(name string) (*Document, Form) {
+	if packed, ok := strings.CutSuffix(name, extension+gzipExtension); ok {
+		return s.Find(packed + extension), FormGzip
+	}
+	if listed, ok := strings.CutSuffix(name, textExtension); ok {
+		// Only a urlset has a list.
+		if d := s.Find(listed + extension); d != nil && d.Pages > 0 {
+			return d, FormText
+		}
+	}
+	return s.Find(name), FormPlain
 }
 
 // Holding returns the urlset that lists a path of a section, or would if it were listed; "": it is in no section. Of a
@@ -121,10 +140,10 @@ func (s *Snapshot) Holding(section, path string) *Document {
 	at := func(d *Document, first string) int { return d.compare(section, first) }
 	i, found := slices.BinarySearchFunc(s.Shards, path, at)
 	// The shard before holds what sorts before the first page of the next.
-	if !found && i > 0 && s.Shards[i-1].Section() == section {
+	if !found && i > 0 && s.Shards[i-1].Section == section {
 		i--
 	}
-	isThere := i < len(s.Shards) && s.Shards[i].Section() == section
+	isThere := i < len(s.Shards) && s.Shards[i].Section == section
 	if isThere {
 		return s.Shards[i]
 	}
@@ -148,7 +167,7 @@ func (s *Snapshot) Sections() []Section {
 	}
 	var all []Section
 	for _, d := range s.Shards {
-		name := d.Section()
+		name := d.Section
 		if name == "" {
 			continue
 		}
@@ -167,19 +186,19 @@ func (s *Snapshot) Equal(newer *Snapshot) bool {
 	if s == nil || newer == nil {
 		return s == newer
 	}
-	if !s.EqualXML(newer) || !slices.EqualFunc(s.Files, newer.Files, isSame) {
-		return false
+	return s.XMLDigest() == newer.XMLDigest() && maps.EqualFunc(s.names, newer.names, isSame)
+}
+
+// XMLDigest is a digest of the indexes and shards; "": s is nil.
+func (s *Snapshot) XMLDigest() string {
+	if s == nil {
+		return ""
 	}
-	return slices.EqualFunc(s.retired, newer.retired, func(a, b retired) bool {
-		return a.Suffix == b.Suffix && a.Section == b.Section
-	})
+	h := xxhash.New()
+	for _, d := range slices.Concat([]*Document{s.Index}, s.Shards, s.Indexes) {
+		_, _ = h.WriteString(d.Name + d.ETag) // which never fails
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// EqualXML reports whether a newer snapshot has the same indexes and shards. None is nil.
-func (s *Snapshot) EqualXML(newer *Snapshot) bool {
-	return isSame(s.Index, newer.Index) &&
-		slices.EqualFunc(s.Shards, newer.Shards, isSame) &&
-		slices.EqualFunc(s.Indexes, newer.Indexes, isSame)
-}
-
-func isSame(a, b *Document) bool { return a.Suffix == b.Suffix && a.ETag == b.ETag }
+func isSame(a, b *Document) bool { return a.Name == b.Name && a.ETag == b.ETag }

@@ -15,124 +15,139 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
-func TestParseName(t *testing.T) {
-	for _, test := range []struct {
-		path   string
-		suffix string
-		form   Form
-		ok     bool
+func TestNames(t *testing.T) {
+	whole := "-" + strings.Repeat("a", 32)
+	all := webpage.Options{People: new(webpage.People), Feed: true, Stylesheet: true, LLMs: true}
+	news := webpage.Options{News: new(webpage.NewsOptions)}
+	for name, test := range map[string]struct {
+		sections []string
+		beside   webpage.Options
+		want     []string
+		others   []string
 	}{
-		{"/sitemap.xml", "", FormXML, true},
-		{"/sitemap.xml.gz", "", FormGzip, true},
-		{"/sitemap.txt", "", FormText, true},
-		{"/sitemap-000000000000.xml", "-000000000000", FormXML, true},
-		{"/sitemap-0123456789ab.xml.gz", "-0123456789ab", FormGzip, true},
-		{"/sitemap-fedcba987654.txt", "-fedcba987654", FormText, true},
-		{"/sitemap-news.xml", "-news", FormXML, true},
-		{"/sitemap-news.xml.gz", "-news", FormGzip, true},
-		{"/sitemap-a.txt", "-a", FormText, true},
-		{"/sitemap-pt-br-0123456789ab.xml", "-pt-br-0123456789ab", FormXML, true},
-		{"/sitemap-0123456789a.xml", "-0123456789a", FormXML, true},
-		{"/sitemap-0123456789abc.xml", "-0123456789abc", FormXML, true},
-		{"/sitemap-0123456789abcdef0123456789abcdef.xml", "-0123456789abcdef0123456789abcdef", FormXML, true},
-		{"/sitemap.html", ".html", FormFile, true},
-		{"/sitemap.atom", ".atom", FormFile, true},
-		{"/sitemap.css", ".css", FormFile, true},
-		{"/sitemap-0123456789abcdef0123456789abcdef.html", "-0123456789abcdef0123456789abcdef.html", FormFile, true},
-		{path: "/sitemap-0123456789abcdef0123456789abcdeF.html"}, {path: "/sitemap-0123456789abcdef0123456789abcdef0.html"}, {path: "/sitemap0123456789abcdef0123456789abcdef.html"},
-		{path: "/sitemap-0123456789ab.atom"}, {path: "/sitemap.css.gz"}, {path: "/sitemap.html/"}, {path: "/x/sitemap.css"},
-		{path: "/"}, {path: "/sitemap"}, {path: "/sitemap.gz"}, {path: "/sitemap.txt.gz"}, {path: "/sitemap.xml.xml"}, {path: "/sitemap.xml/"},
-		{path: "/Sitemap.xml"}, {path: "/docs/sitemap.xml"}, {path: "/sitemap-.xml"}, {path: "/sitemap-News.xml"}, {path: "/sitemap-news.html"}, {path: "/sitemap-news-.xml"}, {path: "/sitemap--news.xml"}, {path: "/sitemap-a_b.xml"},
-		{path: "/sitemap-0123456789ab-0123456789ab.xml"}, {path: "/sitemap-a-0123456789ab-0123456789ab.xml"}, {path: "/sitemap-" + strings.Repeat("a", 33) + ".xml"},
-		{path: "/sitemap-0123456789AB.xml"}, {path: "/sitemap-00000\x00000000.xml"},
-		{path: "/sitemap_0123456789ab.xml"}, {path: "/sitemap-0123456789ab"}, {path: "/sitemap-0123456789ab.html"},
-		{path: "/llms.txt"}, {path: "/sitemap/llms.txt"}, {path: "/sitemap-llms.html"}, {path: "/sitemapllms.txt"},
+		"all": {[]string{"pt-br", "0123456789a", "a"}, all, []string{
+			".xml", ".xml.gz", ".txt", "-000000000000.xml", "-0123456789ab.xml.gz", "-fedcba987654.txt",
+			"-a.txt", "-pt-br.xml", "-pt-br-0123456789ab.xml", "-0123456789a.xml", "-0123456789a-0123456789ab.xml.gz",
+			".html", ".atom", ".css", "-html.css", "-html.js", whole + ".html",
+		}, []string{
+			"", "/", ".gz", ".txt.gz", ".xml.xml", ".xml/", ".xml\n", "-.xml", "_0123456789ab.xml", "-0123456789ab", "-0123456789ab.html",
+			"-news.xml", "-b.xml", "-A.xml", "-a-.xml", "--a.xml", "-a_b.xml", "-0123456789AB.xml", "-00000\x00000000.xml",
+			"-0123456789ab-0123456789ab.xml", "-a-0123456789ab-0123456789ab.xml", "-0123456789abc.xml", whole + ".xml",
+			whole + "0.html", whole[1:] + ".html", whole[:32] + "F.html", "-0123456789ab.atom", ".css.gz", ".html/", "-a.html", "-html.xml",
+			"/llms.txt", "llms.txt", "-llms.html",
+		}},
+		"nothing": {nil, webpage.Options{}, []string{".xml", ".txt", "-0123456789ab.xml"},
+			[]string{".html", whole + ".html", "-html.css", "-html.js", ".atom", ".css", "-news.xml", "-.xml", "-a.xml"}},
+		"news":                {nil, news, []string{"-news.xml", "-news.xml.gz"}, []string{"-news.txt", "-news", "-news.html", "-News.xml", "news.xml", "-news-.xml", "-news-0123456789ab.xml"}},
+		"a section like news": {[]string{"news"}, webpage.Options{}, []string{"-news.txt", "-news-0123456789ab.xml"}, nil},
+		"no name":             {[]string{"a(b|c"}, webpage.Options{}, []string{"-a(b|c.xml"}, []string{"-c.xml"}},
 	} {
-		suffix, form, ok := ParseName(test.path, "/sitemap", webpage.Options{HTML: true, Feed: true, Stylesheet: true, LLMs: true})
-		if ok != test.ok || ok && (suffix != test.suffix || form != test.form || "/sitemap"+suffix+form.Extension() != test.path) {
-			t.Errorf("%s: got %q, %d, %t, want %q, %d, %t", test.path, suffix, form, ok, test.suffix, test.form, test.ok)
+		names := Names(test.sections, test.beside)
+		for _, one := range test.want {
+			if !names.MatchString(one) {
+				t.Errorf("%s: %q is none", name, one)
+			}
+		}
+		for _, one := range test.others {
+			if names.MatchString(one) {
+				t.Errorf("%s: %q is one", name, one)
+			}
 		}
 	}
 }
 
-// TestParseNameOfNews: the news sitemap has the forms of a sitemap, save that of a list, where it is turned on.
-func TestParseNameOfNews(t *testing.T) {
-	beside := webpage.Options{News: new(webpage.NewsOptions)}
-	for path, want := range map[string]struct {
-		form Form
-		ok   bool
+// TestFindForm: a document has the forms of its kind.
+func TestFindForm(t *testing.T) {
+	pages := withNews(foldersOf("a:300", "b:3"))
+	o := inFolders(newsOptions(testTime), "x:b")
+	o.ShardURLs = 100
+	o.People = new(webpage.People)
+	s := build(t, pages, nil, o)
+	shard := strings.TrimSuffix(s.Shards[1].Name, ".xml")
+	for name, want := range map[string]struct {
+		document string // "": none
+		form     Form
 	}{
-		"/sitemap-news.xml": {FormXML, true}, "/sitemap-news.xml.gz": {FormGzip, true},
-		"/sitemap-news.txt": {}, "/sitemap-news": {}, "/sitemap-news.html": {}, "/sitemap-News.xml": {}, "/sitemapnews.xml": {}, "/sitemap-news-.xml": {},
+		".xml": {".xml", FormPlain}, ".xml.gz": {".xml", FormGzip}, ".txt": {}, // an index has no list
+		shard + ".xml": {shard + ".xml", FormPlain}, shard + ".xml.gz": {shard + ".xml", FormGzip}, shard + ".txt": {shard + ".xml", FormText},
+		"-x.xml": {"-x.xml", FormPlain}, "-x.txt": {"-x.xml", FormText},
+		"-news.xml": {"-news.xml", FormPlain}, "-news.xml.gz": {"-news.xml", FormGzip}, "-news.txt": {},
+		".html": {".html", FormPlain}, ".html.gz": {}, "": {}, "-y.xml": {}, "-y.txt": {}, "-y.xml.gz": {},
 	} {
-		suffix, form, ok := ParseName(path, "/sitemap", beside)
-		if ok != want.ok || ok && (suffix != webpage.NewsSitemap || form != want.form) {
-			t.Errorf("%s: got %q, %d, %t", path, suffix, form, ok)
+		d, form := s.FindForm(name)
+		got := ""
+		if d != nil {
+			got = d.Name
+		}
+		if got != want.document || d != nil && form != want.form {
+			t.Errorf("%s: got %q, %d, want %+v", name, got, form, want)
 		}
 	}
-	// Without news, a section may have this name.
-	if suffix, _, ok := ParseName("/sitemap-news.txt", "/sitemap", webpage.Options{}); !ok || SectionOf(suffix) != "news" {
-		t.Errorf("without news: got %q, %t", suffix, ok)
+	if d, _ := (*Snapshot)(nil).FindForm(".txt"); d != nil {
+		t.Errorf("without documents: got %+v", d)
 	}
 }
 
-// FuzzParseName: a name that is one of a document is made of its parts, and of nothing else.
-func FuzzParseName(f *testing.F) {
-	for _, path := range []string{"/sitemap.xml", "/sitemap-0123456789ab.txt", "/sitemap-blog.xml.gz", "/sitemap-pt-br-0123456789ab.xml", "/sitemap-.xml", "/sitemap.html"} {
-		f.Add(path)
+func TestCheckSectionName(t *testing.T) {
+	for name, want := range map[string]string{
+		"a": "", "blog": "", "pt-br": "", "0": "", "0123456789a": "", "0123456789abc": "", "a--b": "", "0123456789ab-a": "", strings.Repeat("z", 32): "",
+		"": "use 1", "-": "use 1", "a-": "use 1", "-a": "use 1", "Blog": "use 1", "é": "use 1", "a.b": "use 1", "a/b": "use 1", "a\n": "use 1", strings.Repeat("z", 33): "use 1",
+		"0123456789ab": "a name whose", "a-0123456789ab": "a name whose",
+	} {
+		err := CheckSectionName(name)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", name, err, want)
+		}
 	}
-	f.Fuzz(func(t *testing.T, path string) {
-		suffix, form, ok := ParseName(path, "/sitemap", webpage.Options{HTML: true, Feed: true, Stylesheet: true})
-		section := SectionOf(suffix)
-		switch {
-		case !ok:
-			return
-		case "/sitemap"+suffix+form.Extension() != path:
-			t.Errorf("%q: got %q, %d", path, suffix, form)
-		case section != "" && form == FormFile:
-			t.Errorf("%q: a file is of section %q", path, section)
-		case section != "" && CheckSectionName(section) != nil:
-			t.Errorf("%q: got section %q", path, section)
-		}
-		if section == "" {
+}
+
+// FuzzSectionOf: each section has the documents of its name, and no other.
+func FuzzSectionOf(f *testing.F) {
+	for _, name := range []string{"blog", "pt-br", "0123456789a", "a-0123456789ab", "a\nb", ""} {
+		f.Add(name, uint64(1)<<40)
+	}
+	f.Fuzz(func(t *testing.T, section string, id uint64) {
+		if CheckSectionName(section) != nil {
 			return
 		}
-		id := strings.TrimPrefix(suffix, suffixOfSection(section))
-		if IsOfSection(suffix) != (id == "") || id != "" && !isHash(id, shardHash) {
-			t.Errorf("%q: of section %q, and then %q", path, section, id)
+		names := Names([]string{section}, webpage.Options{})
+		for _, name := range []string{NameOfSection(section), shardName(section, id&(1<<idBits-1))} {
+			if got := SectionOf(name); got != section || !names.MatchString(name) {
+				t.Errorf("%q: got section %q", name, got)
+			}
+		}
+		if got := SectionOf(shardName("", id&(1<<idBits-1))); got != "" {
+			t.Errorf("a shard of none: got %q", got)
 		}
 	})
 }
 
 func TestSectionOf(t *testing.T) {
-	for suffix, want := range map[string]string{
-		"": "", "-": "", "-000000000000": "", ".html": "", "-0123456789abcdef0123456789abcdef.html": "",
-		"-blog": "blog", "-blog-000000000000": "blog", "-pt-br": "pt-br", "-pt-br-0123456789ab": "pt-br",
-		"-0": "0", "-0123456789a": "0123456789a", "-0123456789ag": "0123456789ag", "-a-0123456789a": "a-0123456789a",
-		"-a--b": "a--b", "-a-0123456789AB": "", "-a-": "", "--a": "", "-Blog": "", "-é": "", "-a.b": "", "-a/b": "", "blog": "",
-		"-0123456789ab-0123456789ab": "", "-a-0123456789ab-0123456789ab": "", "-0123456789ab-a": "0123456789ab-a",
-		"-" + strings.Repeat("z", 32): strings.Repeat("z", 32), "-" + strings.Repeat("z", 33): "",
+	for name, want := range map[string]string{
+		".xml": "", "-.xml": "", "-000000000000.xml": "", ".html": "", "-0123456789abcdef0123456789abcdef.html": "",
+		"-blog.xml": "blog", "-blog-000000000000.xml": "blog", "-pt-br.xml": "pt-br", "-pt-br-0123456789ab.xml": "pt-br",
+		"-0.xml": "0", "-0123456789a.xml": "0123456789a", "-a-0123456789a.xml": "a-0123456789a", "-0123456789ab-a.xml": "0123456789ab-a", "-a--b.xml": "a--b",
 	} {
-		if got := SectionOf(suffix); got != want {
-			t.Errorf("%s: got %q, want %q", suffix, got, want)
+		if got := SectionOf(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }
 
-// nameOf is the suffix of a shard that begins at a letter.
-func nameOf(first string) string { return suffixOf("", ShardID(first)) }
+// nameOf is the name of a shard that begins at a letter.
+func nameOf(first string) string { return shardName("", ShardID(first)) }
 
 // fake is a snapshot of shards that begin at these letters, and are named by them.
 func fake(previous *Snapshot, now time.Time, firsts ...string) *Snapshot {
 	var shards []*Document
 	for _, first := range firsts {
-		shards = append(shards, &Document{Suffix: nameOf(first), First: first})
+		shards = append(shards, &Document{Name: nameOf(first), First: first})
 	}
 	if len(shards) == 1 {
-		shards[0].Suffix = ""
+		shards[0].Name = ".xml"
 		return retiring(&Snapshot{Index: shards[0]}, previous, now)
 	}
-	return retiring(&Snapshot{Index: &Document{Index: true}, Shards: shards}, previous, now)
+	return retiring(&Snapshot{Index: &Document{Name: ".xml", Index: true}, Shards: shards}, previous, now)
 }
 
 func retiring(s, previous *Snapshot, now time.Time) *Snapshot {
@@ -167,7 +182,7 @@ func TestRetiredNames(t *testing.T) {
 			}
 		}
 	}
-	if d := s.Find(""); !d.Index {
+	if d := s.Find(".xml"); !d.Index {
 		t.Errorf("the sitemap is %+v, want the index", d)
 	}
 }
@@ -204,7 +219,7 @@ func TestRestore(t *testing.T) {
 		t.Fatal("no names were retired")
 	}
 	for name, s := range map[string]*Snapshot{"one urlset": build(t, numbered(3), nil, Options{}), "shards": many, "retired": fewer,
-		"files": build(t, numbered(3000), nil, Options{Options: webpage.Options{HTML: true, Feed: true, Stylesheet: true, LLMs: true}}),
+		"files": build(t, numbered(3000), nil, Options{Options: webpage.Options{People: new(webpage.People), Feed: true, Stylesheet: true, LLMs: true}}),
 		"news":  build(t, withNews(numbered(3000)), nil, newsOptions(testTime))} {
 		meta, g := kept(t, s)
 		documents := slices.Clone(g.Documents()) // in any order
@@ -221,13 +236,13 @@ func TestRestore(t *testing.T) {
 			t.Errorf("%s: got %s and %v, %v", name, again, documents, err)
 		}
 		for i, d := range s.all() {
-			if got := restored.all()[i]; got.Type != d.Type || got.Policy != d.Policy || got.Headers != d.Headers || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object != g.Documents()[i].Object {
+			if got := restored.all()[i]; got.Type != d.Type || got.Headers != d.Headers || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object != g.Documents()[i].Object {
 				t.Errorf("%s: got %+v, want %+v", name, got, d)
 			}
 		}
-		for suffix, d := range s.names {
-			if got := restored.Find(suffix); got == nil || got.First != d.First {
-				t.Errorf("%s: '%s' is %+v, want %+v", name, suffix, got, d)
+		for name, d := range s.names {
+			if got := restored.Find(name); got == nil || got.First != d.First {
+				t.Errorf("%s: '%s' is %+v, want %+v", name, name, got, d)
 			}
 		}
 	}

@@ -254,16 +254,17 @@ func (r *Refresh) changes() []zap.Field {
 	}
 	of := &r.Selected.Changes
 	return []zap.Field{
-		zap.Int("added", of.Added.Count),
-		zap.Int("changed", of.Changed.Count),
-		zap.Int("removed", of.Removed.Count),
+		zap.Int("added", of.Added),
+		zap.Int("changed", of.Changed),
+		zap.Int("removed", of.Removed),
 	}
 }
 
 // logAdvice logs what an operator may want to mend.
 func (r *Refresh) logAdvice(l *logonce.Logger, rep *Report) {
-	common := r.CommonReason()
-	l.OnceIf(common != nil, zap.WarnLevel, "common reason", "more than half of the pages are not listed", common...)
+	reason, fields := r.CommonReason()
+	l.Lasting(reason, zap.WarnLevel, "common reason",
+		"more than half of the pages are not listed", "more than half of the pages are listed again", fields...)
 
 	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
 	l.OnceIf(over > 0, zap.WarnLevel, "over",
@@ -273,14 +274,14 @@ func (r *Refresh) logAdvice(l *logonce.Logger, rep *Report) {
 	// While pages are still to be fetched, a link to a page may yet be found.
 	isComplete := !r.Partial && rep.Pending == 0
 	if orphans := r.Selected.Orphans; isComplete {
-		l.Grown(orphans.Count, zap.InfoLevel, "orphans", "some listed pages have no incoming links",
+		l.OnceIf(orphans.Count > 0, zap.InfoLevel, "orphans", "some listed pages have no incoming links",
 			zap.Int("pages", orphans.Count), zap.Strings("first", orphans.First))
 	}
 }
 
 // CommonReason is the one reason for which more than half of the pages are not listed, with its remedy, where a
-// setting may be wrong; nil: there is none.
-func (r *Refresh) CommonReason() []zap.Field {
+// setting may be wrong, as log fields; "": there is none.
+func (r *Refresh) CommonReason() (reason string, fields []zap.Field) {
 	total := r.Selected.Listed
 	for _, of := range r.Selected.LeftOut {
 		total += of.Count
@@ -294,7 +295,7 @@ func (r *Refresh) CommonReason() []zap.Field {
 		if status == indexing.CanonicalForeign {
 			remedy = status.RemedyAt(mostFrequent(r.Selected.ForeignHosts))
 		}
-		return []zap.Field{
+		return status.String(), []zap.Field{
 			zap.Stringer("reason", status),
 			zap.String("remedy", remedy),
 			zap.Int("pages", of.Count),
@@ -302,7 +303,7 @@ func (r *Refresh) CommonReason() []zap.Field {
 			zap.Strings("first", of.First),
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // mostFrequent returns the key with the highest count, and the first of several by name: a log line that is equal to

@@ -200,7 +200,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestSelectionLines are written once while they apply.
+// TestSelectionLines are written once while they apply, and that of a common reason once more when there is none.
 func TestSelectionLines(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	l := logonce.New(zap.New(core))
@@ -214,14 +214,14 @@ func TestSelectionLines(t *testing.T) {
 		selected indexing.Result
 		want     int    // lines besides the one of the refresh
 		remedy   string // part of that
-	}{{bad, 3, "meta tag"}, {bad, 0, ""}, {good, 0, ""}, {bad, 2, "meta tag"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}, {cart, 0, ""}, {half, 0, ""}} {
+	}{{bad, 3, "meta tag"}, {bad, 0, ""}, {good, 1, ""}, {bad, 3, "meta tag"}, {foreign, 1, "'base_url https://www.b.example:8443'"}, {tagged, 1, "'header'"}, {cart, 1, ""}, {half, 0, ""}} {
 		logs.TakeAll()
 		r := Refresh{Outcome: outcome.Outcome{Result: outcome.Published}, Changed: true, Pages: 10, Selected: step.selected}
 		r.Log(l, zap.NewNop(), r.Report(outcome.History{}, nil), nil)
 		if got := logs.Len() - 1; got != step.want {
 			t.Errorf("step %d: got %v, want %d lines", i, logs.All(), step.want)
 		}
-		if over := logs.FilterMessageSnippet("more pages than the sitemap may list: raise 'max_urls'").Len(); over == 1 != (step.want >= 2) {
+		if over := logs.FilterMessageSnippet("more pages than the sitemap may list: raise 'max_urls'").Len(); over == 1 != (step.want == 3) {
 			t.Errorf("step %d: %d lines of pages beyond 'max_urls': %v", i, over, logs.All())
 		}
 		if all := logs.FilterMessageSnippet("more than half").All(); step.remedy != "" && (len(all) != 1 || all[0].Level != zapcore.WarnLevel || !strings.Contains(all[0].ContextMap()["remedy"].(string), step.remedy)) {

@@ -19,8 +19,8 @@ func FuzzDecodeChunk(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		raw = binary.BigEndian.AppendUint32(append(raw, 0x5a), uint32(len(records)*hashesSize))
-		raw = append(raw, make([]byte, len(records)*hashesSize)...)
+		raw = binary.BigEndian.AppendUint32(append(raw, 0x5a), uint32(len(records)*hashesSize+1))
+		raw = append(raw, make([]byte, len(records)*hashesSize+1)...)
 		f.Add(raw, len(records), false)
 		f.Add(pack(raw), len(records), true)
 	}

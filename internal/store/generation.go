@@ -88,8 +88,17 @@ func (g *Generation) dropDamaged(ctx context.Context, err error) error {
 
 // Records yields all records in order of path. An error, as of [Generation.Load], is the last that is yielded.
 func (g *Generation) Records(ctx context.Context) iter.Seq2[*Record, error] {
+	return g.Moved(ctx, 0)
+}
+
+// Moved yields the records of those chunks in which a [Record.Moved] is at a time or later. An error, as of [Generation.Load],
+// is the last that is yielded.
+func (g *Generation) Moved(ctx context.Context, since int64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		for i := range g.Chunks() {
+		for i, c := range g.Chunks() {
+			if c.Moved < since {
+				continue
+			}
 			records, err := g.Load(ctx, i)
 			if err != nil {
 				yield(nil, err)

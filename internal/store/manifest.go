@@ -11,7 +11,11 @@ import (
 	"sync/atomic"
 )
 
-const version = 3
+// version is that of manifests, and oldest the first one that is read: chunks tell by themselves how old they are.
+const (
+	version = 3
+	oldest  = 2
+)
 
 // manifest describes a generation. It is stored as a line of JSON and, on the next line, its hash.
 type manifest struct {
@@ -31,6 +35,7 @@ type Chunk struct {
 	Count  int     `json:"count"`
 	Digest uint64  `json:"digest,string"`    // of the candidates in its range; 0: there are none, or it is not known
 	Due    int64   `json:"due"`              // when its first page is due, in Unix seconds
+	Moved  int64   `json:"moved,omitempty"`  // the latest of Record.Moved; 0: no record has one
 	Object *object `json:"object,omitempty"` // has the records: equal Names, equal records; nil: there are none
 
 	Workload
@@ -176,7 +181,7 @@ func decodeManifest(data []byte) (m manifest, err error) {
 
 func (m manifest) isValid() bool {
 	isObject := func(o *object) bool { return o != nil && namePattern.MatchString(o.Name) }
-	if m.Version != version || len(m.Chunks) == 0 {
+	if m.Version < oldest || m.Version > version || len(m.Chunks) == 0 {
 		return false
 	}
 	// The hash only says that somebody wrote the manifest as it is: its names become keys of the storage.

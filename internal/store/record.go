@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -15,7 +16,7 @@ import (
 
 // Record is what is known of one page. Times are Unix seconds; 0 means never, or not known. A record is written
 // by the crawl, save for the fields under Selected. Numbers of fields are on disk: new fields get new ones. The next
-// number is 53. A record has at most 504 bytes, as Go makes room for it by 512: a flag belongs beside another one.
+// number is 56. A record has at most 504 bytes, as Go makes room for it by 512: a flag belongs beside another one.
 type Record struct {
 	// Path is the page's path with its query, as in [page.Page].
 	Path  string `cbor:"1,keyasint,omitempty"`
@@ -119,16 +120,24 @@ type Record struct {
 	False   uint8 `cbor:"39,keyasint,omitempty"`
 	FalseBy Cause `cbor:"41,keyasint,omitempty"`
 
-	// FoundBy is by what the page was due when its text was last found changed.
-	FoundBy Cause `cbor:"42,keyasint,omitempty"`
+	// Moved is from when on search engines may be told what has become of the page last: that it was added, has changed or is
+	// gone. 0: there is nothing to tell. Turned says that it was added or removed, and nothing else: if that is undone before it
+	// was told, there is nothing to tell any more. Only the select stage writes them.
+	Moved  uint32 `cbor:"54,keyasint,omitempty"`
+	Turned bool   `cbor:"55,keyasint,omitempty"`
 
-	// Blocks is the sum of the hashes of the blocks of text that count for the page's date: see [htmlmeta.Meta]; 0: it
-	// is not known. Difference is how it differs from the sum by which the page was last dated, or is still to be dated
-	// since. Whoever has other blocks count gives both other numbers: else all pages would have changed.
+	// FoundBy is by what the page was due when its text was last found changed, and Found when that was: Changed may be
+	// later, as the next fetch has confirmed it.
+	FoundBy Cause  `cbor:"42,keyasint,omitempty"`
+	Found   uint32 `cbor:"53,keyasint,omitempty"`
+
+	// Blocks is the sum of the hashes of the blocks of text that count for the page's date: see [html.Meta]; 0: it
+	// is not known, as it was counted by other rules. Difference is how it differs from the sum by which the page was last
+	// dated, or is still to be dated since.
 	Blocks     uint64 `cbor:"-"` // see hashesSize
 	Difference uint64 `cbor:"45,keyasint,omitempty"`
 
-	// Settled is Blocks, or else Text, before it was in doubt, or noise: if it comes back, nothing has changed.
+	// Settled is Blocks before it was in doubt, or noise: if it comes back, nothing has changed.
 	Settled uint64 `cbor:"43,keyasint,omitempty"`
 
 	// Steadiness says what is known of how steady Text and Declared are.
@@ -136,7 +145,7 @@ type Record struct {
 
 	// Description is what the page declares as its own, and Markdown its version in Markdown: a path on the site, or
 	// else an absolute URL. Like Title, they are kept only if a document shows them. The select stage drops
-	// Descriptions of large sites that are beyond a bound.
+	// the Descriptions of large sites.
 	Description string `cbor:"46,keyasint,omitempty"`
 	Markdown    string `cbor:"47,keyasint,omitempty"`
 
@@ -250,7 +259,7 @@ func (r *Record) Extensions() page.Extensions {
 // AwaitsDate reports whether the date of the present text is still to be decided.
 func (r *Record) AwaitsDate() bool { return r.Batch() != r.Selected.Dated }
 
-// Article is what a news sitemap says of a page: see [htmlmeta.Meta]. Few pages are articles, and all records in memory
+// Article is what a news sitemap says of a page: see [html.Meta]. Few pages are articles, and all records in memory
 // have room for what is in a [Record] itself.
 type Article struct {
 	Published    int64  `cbor:"1,keyasint,omitempty"`
@@ -269,7 +278,7 @@ type Selected struct {
 	Day     bool
 
 	// Text is the date of the page's text, and Dated the batch, First or Changed, from which it was decided.
-	// LastMod differs from it if the page or a list declares a date.
+	// LastMod differs from it by what the operator wants listed, and where the text is another one at each fetch.
 	Text    int64
 	TextDay bool
 	Dated   int64
@@ -335,6 +344,10 @@ var (
 // runs to compress: behind all records, they save 10 of 49 bytes a page of a million small files.
 const hashesSize = 4 + 8 + 8
 
+// blocksVersion is behind the hashes of a chunk, and says by which rules blocks of text count: see [html.Meta]. Whoever
+// changes these takes the next number: a record of other rules takes its Blocks at its next fetch, without a change.
+const blocksVersion = 2
+
 // appendHashes appends the hashes of a record.
 func appendHashes(data []byte, r *Record) []byte {
 	data = binary.BigEndian.AppendUint32(data, r.Version)
@@ -349,14 +362,30 @@ func (r *Record) setHashes(data []byte) {
 	r.Blocks = binary.BigEndian.Uint64(data[12:])
 }
 
+// forgetBlocks forgets what blocks of other rules have counted for. The date that is listed stays.
+func (r *Record) forgetBlocks() {
+	r.Blocks = 0
+	r.Settled = 0
+	if r.Steadiness != DateInDoubt {
+		r.Steadiness = Steady
+	}
+	if r.IsFile() {
+		r.Flags &^= DeclaredMoves // which said no more than that the page declares its date anew
+	}
+	if r.Selected.LastMod != 0 {
+		r.Selected.Text = r.Selected.LastMod
+		r.Selected.TextDay = r.Selected.Day
+	}
+}
+
 // encodeChunk returns a chunk: zstd-compressed CBOR, an array of n records, which are encoded already, and a string of bytes
 // with their hashes (a sequence of two items: RFC 8742).
 func encodeChunk(n int, records, hashes []byte) []byte {
 	// The heads of an array with a length of 16 bits, and of a string with one of 32 (RFC 8949, section 3.1): so no other copy
 	// of the records is needed.
 	raw := append([]byte{0x99, byte(n >> 8), byte(n)}, records...)
-	raw = binary.BigEndian.AppendUint32(append(raw, 0x5a), uint32(len(hashes)))
-	raw = append(raw, hashes...)
+	raw = binary.BigEndian.AppendUint32(append(raw, 0x5a), uint32(len(hashes)+1))
+	raw = append(append(raw, hashes...), blocksVersion)
 	return bytes.Clone(compressor.EncodeAll(raw, nil)) // which is of the size that is needed
 }
 
@@ -378,19 +407,41 @@ func decodeChunk(data []byte, n int) (records []Record, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("hashes: %w", err)
 	}
-	if len(hashes) != n*hashesSize {
+	size, isOld := hashesOf(hashes, n)
+	if size == 0 {
 		return nil, fmt.Errorf("%d bytes of hashes of %d records", len(hashes), n)
 	}
 	for i := range records {
-		records[i].setHashes(hashes[i*hashesSize:])
+		records[i].setHashes(hashes[i*size:])
+		if isOld {
+			records[i].forgetBlocks()
+		}
 		records[i].clampTimes()
 	}
 	return records, nil
 }
 
+// hashesOf returns how many bytes there are of each of n records, 0 if the chunk is damaged, and whether blocks were counted
+// by other rules.
+func hashesOf(hashes []byte, n int) (size int, isOld bool) {
+	const oldSize = hashesSize + 8 // with what is not kept any more
+	switch len(hashes) {
+	case n*hashesSize + 1:
+		return hashesSize, hashes[n*hashesSize] != blocksVersion
+	case n * hashesSize:
+		return hashesSize, true
+	case n * oldSize:
+		return oldSize, true
+	}
+	return 0, false
+}
+
 // latest is the latest time that is read from a storage, the year 9000. What lies beyond was written by a clock that was wrong.
 // JSON has no time after the year 9999, which what is counted from this one does not reach.
 const latest = 221_845_392_000
+
+// Unix32 is a time in Unix seconds in the room that some fields have: up to the year 2106.
+func Unix32(at int64) uint32 { return uint32(min(max(at, 0), math.MaxUint32)) }
 
 // ClampTime returns a time that was stored, or the latest one that is believed.
 func ClampTime(t time.Time) time.Time {

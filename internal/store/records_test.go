@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"sync"
@@ -84,7 +85,7 @@ func TestHashesOfChunk(t *testing.T) {
 		"all":     {hashes, true},
 		"none":    {nil, false},
 		"too few": {hashes[:2*hashesSize], false},
-		"cut":     {hashes[:len(hashes)-1], false},
+		"cut":     {hashes[:len(hashes)-2], false},
 		"more":    {append(bytes.Clone(hashes), 0), false},
 	} {
 		got, err := decodeChunk(encodeChunk(len(records), raw, test.hashes), len(records))
@@ -98,5 +99,65 @@ func TestHashesOfChunk(t *testing.T) {
 	raw = append([]byte{0x99, 0, 3}, raw...)
 	if _, err := decodeChunk(pack(raw), len(records)); err == nil {
 		t.Error("a chunk without a string of hashes is taken")
+	}
+}
+
+// TestBlocksOfBefore: a chunk that was written before blocks counted by rules with a version keeps all dates, and no sum.
+func TestBlocksOfBefore(t *testing.T) {
+	const now = 1_700_000_000
+	data, err := os.ReadFile("testdata/before-blocks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := decodeChunk(data, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := int64(now - 8*daySeconds)
+	for i, want := range []Record{
+		{Path: "/declared", Flags: Named | HTML | Document, Version: 7, ModTime: now - 9*daySeconds, Text: 11, Declared: now - 40*daySeconds,
+			Selected: Selected{Listed: true, LastMod: now - 40*daySeconds, Text: now - 40*daySeconds, Dated: batch}},
+		{Path: "/doubted", Flags: HTML | Document | Made, Text: 21, Before: now - daySeconds,
+			Selected: Selected{Listed: true, LastMod: now - 5*daySeconds, Day: true, Text: now - 5*daySeconds, TextDay: true, Dated: batch}},
+		{Path: "/undated", Flags: Named | HTML | Document, Version: 8, ModTime: now - 9*daySeconds, Text: 31, Declared: batch,
+			Selected: Selected{Listed: true, Dated: batch}},
+	} {
+		want.Status, want.First, want.Fetched = 200, batch, records[i].Fetched
+		if !reflect.DeepEqual(records[i], want) {
+			t.Errorf("got %+v, want %+v", records[i], want)
+		}
+	}
+	again, err := decodeChunk(encode(t, records), 3)
+	if err != nil || !reflect.DeepEqual(again, records) {
+		t.Errorf("written again: got %+v, %v", again, err)
+	}
+}
+
+// TestMoved: only chunks in which something has moved since a time are read.
+func TestMoved(t *testing.T) {
+	s, err := Open(ctx, NewMemory(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := s.Last().Writer()
+	for i, first := range []string{"", "/b", "/c"} {
+		w.Put(first, []Record{{Path: first + "/1", Moved: uint32(i * 100)}, {Path: first + "/2"}}, nil, nil)
+		w.startChunk(first + "/3") // each range has a chunk of its own
+	}
+	g, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for since, want := range map[int64]int{0: 6, 1: 4, 100: 4, 101: 2, 200: 2, 201: 0} {
+		n := 0
+		for _, err := range g.Moved(ctx, since) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != want {
+			t.Errorf("since %d: got %d records, want %d", since, n, want)
+		}
 	}
 }

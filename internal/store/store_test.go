@@ -117,7 +117,7 @@ func full(path string) Record {
 		Blocks: 1<<64 - 2, Difference: 19, Description: "d", Markdown: "/m",
 		Listed:  &page.Extensions{Alternates: []page.Alternate{{Lang: "l", URL: "u"}}, Images: []string{"i"}, Videos: []string{"v"}},
 		Article: &Article{Published: 20, PublishedDay: true, Headline: "h", Lang: "l"},
-		Was:     22, WasDay: true,
+		Was:     22, WasDay: true, Found: 23, Moved: 24, Turned: true,
 	}
 }
 

@@ -179,6 +179,7 @@ func (w *Writer) flush() {
 	}
 	for i := range w.records {
 		w.open.add(&w.records[i])
+		w.open.Moved = max(w.open.Moved, int64(w.records[i].Moved))
 	}
 	w.open = nil
 	w.records = w.records[:0]

@@ -27,24 +27,12 @@ func DecodeStart(b *bufio.Reader) (r io.Reader, name string) {
 	case bytes.HasPrefix(start, []byte("\uFEFF")):
 		_, _ = b.Discard(len("\uFEFF"))
 		return b, "UTF-8"
-	case bytes.HasPrefix(start, []byte("\xff\xfe")), startsWithASCII(start, unicode.LittleEndian):
+	case bytes.HasPrefix(start, []byte("\xff\xfe")):
 		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder().Reader(b), "UTF-16"
-	case bytes.HasPrefix(start, []byte("\xfe\xff")), startsWithASCII(start, unicode.BigEndian):
+	case bytes.HasPrefix(start, []byte("\xfe\xff")):
 		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder().Reader(b), "UTF-16"
 	}
 	return b, ""
-}
-
-// startsWithASCII reports whether text in UTF-16 without a byte order mark starts with an ASCII character, as all XML
-// does. No other text has a zero byte.
-func startsWithASCII(start []byte, order unicode.Endianness) bool {
-	if len(start) < 2 {
-		return false
-	}
-	if order == unicode.BigEndian {
-		return start[0] == 0 && start[1] != 0
-	}
-	return start[0] != 0 && start[1] == 0
 }
 
 // DecodeDeclared is the [encoding/xml.Decoder.CharsetReader] of documents whose start does not tell their charset. Its

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -37,7 +37,7 @@ type videoPart struct {
 }
 
 // read returns what the entry of the page at a path says, as far as it is wanted; nil: nothing. isDropped: it says more.
-func (x *extended) read(base, path string, wants htmlmeta.Options) (kept *page.Extensions, isDropped bool) {
+func (x *extended) read(base, path string, wants html.Options) (kept *page.Extensions, isDropped bool) {
 	var found page.Extensions
 	if wants.Alternates {
 		found.Alternates = x.alternates(base, path)
@@ -59,7 +59,7 @@ func (x *extended) read(base, path string, wants htmlmeta.Options) (kept *page.E
 
 func (x *extended) alternates(base, path string) (all []page.Alternate) {
 	for _, link := range x.Links {
-		url := htmlmeta.Absolute(base, path, link.Href)
+		url := html.Absolute(base, path, link.Href)
 		lang := strings.TrimSpace(link.Lang)
 		isVersion := link.Rel == "alternate" && lang != "" && len(lang) <= maxHreflang
 		if isVersion && url != "" {
@@ -71,7 +71,7 @@ func (x *extended) alternates(base, path string) (all []page.Alternate) {
 
 func (x *extended) images(base, path string) (all []string) {
 	for _, image := range x.Images {
-		if url := htmlmeta.Absolute(base, path, image.Loc); url != "" {
+		if url := html.Absolute(base, path, image.Loc); url != "" {
 			all = append(all, url)
 		}
 	}

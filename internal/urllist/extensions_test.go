@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -19,15 +19,15 @@ func TestExtensions(t *testing.T) {
 		return &page.Extensions{Videos: []string{
 			"<video:thumbnail_loc>https://t.example/t</video:thumbnail_loc><video:title>A</video:title><video:description>b</video:description>" + more}}
 	}
-	all := htmlmeta.Options{Alternates: true, Images: true, Videos: true}
+	all := html.Options{Alternates: true, Images: true, Videos: true}
 	for _, test := range []struct {
 		name, in string
-		extract  htmlmeta.Options
+		extract  html.Options
 		want     *page.Extensions
 		dropped  int
 	}{
 		{"nothing", "", all, nil, 0},
-		{"not wanted", video("") + "<i:image><i:loc>/i</i:loc></i:image>", htmlmeta.Options{Videos: true}, kept(""), 1},
+		{"not wanted", video("") + "<i:image><i:loc>/i</i:loc></i:image>", html.Options{Videos: true}, kept(""), 1},
 		{"alternates", `<x:link rel="alternate" hreflang="de" href="b"/><x:link rel="alternate" hreflang="DE" href="/c"/><x:link rel="alternate" media="m" href="/m"/>` +
 			`<x:link rel="next" hreflang="fr" href="/"/><x:link rel="alternate" hreflang="es" href="mailto:a@b"/>`, all,
 			&page.Extensions{Alternates: []page.Alternate{{Lang: "de", URL: base + "/a/b"}}}, 0},

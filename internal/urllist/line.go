@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,7 +18,6 @@ var (
 	errText   = errors.New("the line is not text in UTF-8")
 	errStart  = errors.New("a URL must begin with a slash, https:// or http://")
 	errSecond = errors.New("a line must have only one URL")
-	errOption = errors.New("the option is unknown")
 	errDate   = errors.New("a date must be 2006-01-02, 2006-01-02T15:04Z or 2006-01-02T15:04:05+07:00, from 1981 on")
 
 	comment   = regexp.MustCompile(`(^|[ \t])#.*`) // elsewhere a # begins a URL's fragment
@@ -48,77 +46,49 @@ func ParseLine(s, base string) (page.Page, error) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, isBinary) {
 		return page.Page{}, errText
 	}
-	url, options, err := splitLine(s)
-	if err != nil {
-		return page.Page{}, err
+	// A URL may have spaces in it, so it goes on to the first word that is an option.
+	url := s
+	options := ""
+	if at := option.FindStringIndex(s); at != nil {
+		url = strings.TrimRight(s[:at[0]], " \t")
+		options = s[at[0]:]
+	}
+	if secondURL.MatchString(url) {
+		return page.Page{}, errSecond
 	}
 	var p page.Page
-	if err := readOptions(&p, options); err != nil {
-		return page.Page{}, err
+	for _, word := range strings.Fields(options) {
+		if err := readOption(&p, word); err != nil {
+			return page.Page{}, err
+		}
 	}
+	var err error
 	p.Path, err = pathOf(url, base)
 	return p, err
 }
 
-// splitLine splits the URL of a line from its options. A URL may have spaces in it, so it goes on to the first word that
-// is an option.
-func splitLine(s string) (url, options string, err error) {
-	blank := strings.IndexAny(s, " \t")
-	if blank < 0 {
-		return s, "", nil
-	}
-	url = s
-	if at := option.FindStringIndex(s[blank:]); at != nil {
-		begins := blank + at[0]
-		url = s[:begins]
-		options = s[begins:]
-	}
-	if secondURL.MatchString(url[blank:]) {
-		return "", "", errSecond
-	}
-	return strings.TrimRight(url, " \t"), options, nil
-}
-
-// readOptions reads what follows the URL into a page.
-func readOptions(p *page.Page, options string) error {
-	var given []string
-	for _, word := range strings.Fields(options) {
-		key, value, hasValue := strings.Cut(word, "=")
-		err := readOption(p, key, value)
-		if errors.Is(err, errOption) && !hasValue {
-			return fmt.Errorf("'%s' after an option: the URL must come first", word)
-		}
-		if errors.Is(err, errOption) {
-			return fmt.Errorf("unknown option '%s=': use lastmod=, changefreq= or priority=", key)
-		}
-		if slices.Contains(given, key) {
-			return fmt.Errorf("%s is given twice", key)
-		}
-		given = append(given, key)
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-	}
-	return nil
-}
-
-// readOption reads one option into a page. The error is errOption, or says what its value should be.
-func readOption(p *page.Page, key, value string) (err error) {
+// readOption reads one option into a page. The error says what it should be.
+func readOption(p *page.Page, word string) error {
+	key, value, _ := strings.Cut(word, "=")
+	var err error
 	switch key {
 	case "lastmod":
 		var ok bool
 		p.LastMod, p.LastModDay, ok = page.ParseDate(value)
 		if !ok {
-			return fmt.Errorf("'%s': %w", value, errDate)
+			err = fmt.Errorf("'%s': %w", value, errDate)
 		}
 	case "changefreq":
 		p.ChangeFreq, err = page.ParseChangeFreq(value)
 	case "priority":
 		p.Priority, err = page.ParsePriority(value)
 	default:
-		return errOption
+		return fmt.Errorf("unknown option '%s=': use lastmod=, changefreq= or priority=", key)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
 }
 
 // pathOf returns the normal path of a URL of the site at base.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -47,7 +47,7 @@ type Reader struct {
 	Refuse func(line int, text string, err error)
 
 	// Extract says which of alternates, images and videos of entries are kept, and Dropped counts the entries that have others.
-	Extract htmlmeta.Options
+	Extract html.Options
 	Dropped int
 
 	documents int   // of indexes, so far

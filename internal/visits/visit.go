@@ -1,17 +1,21 @@
-// Package visits tells what a visit says of a site: which page it shows, or which one may be gone, by whom. A [Filter]
-// judges a [Visit]; [Visited] and [Readers] are what is kept.
+// Package visits tells which pages visitors requested, and which they found gone. A [Visit] is a request that a handler
+// has served, or one in a line of an access log; a [Filter] judges it. A [Reader] reads the logs of web servers as they
+// grow and are rolled. [Visited] is what is kept.
 package visits
 
 import (
+	"maps"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/htmlmeta"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Visit is a request and its response, as served or as in a line of an access log. What is not known is zero. The
-// strings may be parts of the line's buffer: clone what is kept.
+// Visit is a request and its response, as served or as in a line of an access log. What is not known is zero.
 type Visit struct {
 	Time   int64 // Unix seconds; 0: missing, or not readable
 	Method string
@@ -25,7 +29,10 @@ type Visit struct {
 	UserAgent, ContentType, RobotsTag, Location string
 }
 
-// Why a visit does not show a page that may be listed.
+// Counts is the result of a visit that shows a page that may be listed.
+const Counts = "visits"
+
+// Results of visits that do not count.
 const (
 	wrongMethod = "not GET or HEAD"
 	wrongStatus = "not 200 or 304"
@@ -33,43 +40,120 @@ const (
 	asset       = "asset"    // by the extension of its path, where the Content-Type is not known
 	signedIn    = "signed in"
 	noIndex     = "noindex"
+	robot       = "robot" // by its User-Agent
 	oddPath     = "no clean path"
 )
 
-// Robot is why a visit does not show a page that may be listed: it is a robot's, by its User-Agent.
-const Robot = "robot"
+// ownAgent begins the User-Agent of this module's own requests, which another server may log.
+const ownAgent = "caddy-sitemap "
 
-// Reason returns why a visit does not count; "": it does. It counts if an anonymous visitor's browser got an HTML page
-// that may be indexed. If the log has no User-Agents, it may be a browser; a request without one is a robot's.
-func (v *Visit) Reason() string {
+// Filter judges the visits to the sites of a handler. It is safe for concurrent use.
+type Filter struct {
+	*origin.Cleaner
+	mu      sync.Mutex
+	ignored map[string]int // visits that do not count, by result
+}
+
+// NewFilter returns a Filter of pages that are told apart by these query parameters.
+func NewFilter(query []string) *Filter {
+	return &Filter{Cleaner: origin.NewCleaner(query), ignored: make(map[string]int)}
+}
+
+// Judge returns the result of a visit: [Counts], or why it does not show a page that may be listed. path is the page that
+// it shows; or else one that may be gone, moved or private now, "" if there is none. Nobody has said that there is such
+// a page: it is for the crawl to know.
+func (f *Filter) Judge(v *Visit) (path, result string) {
+	if v.Method != http.MethodGet && v.Method != http.MethodHead {
+		return "", wrongMethod
+	}
+	path, isClean := f.Clean(v.URI)
+	if !isClean || !isPagePath(v.URI) {
+		return "", oddPath
+	}
+	result = v.result()
+	if result == Counts {
+		return path, Counts
+	}
+	f.mu.Lock()
+	f.ignored[result]++
+	f.mu.Unlock()
+	// The response to another URL than the page's says nothing of the page.
+	isSignal := v.mayBeSignal() && f.IsExact(v.URI) && !f.leadsTo(v.Location, path)
+	if !isSignal {
+		return "", result
+	}
+	return path, result
+}
+
+// Ignored returns how many visits did not count, although they were to what may be a page, by result.
+func (f *Filter) Ignored() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.ignored)
+}
+
+// isPagePath reports whether a client that follows links to pages may request a URI. None sends dot segments, encoded
+// or not (RFC 3986, section 5.2.4): they are a scanner's. So are .git and .env; /wiki/.NET may be a page.
+func isPagePath(requested string) bool {
+	path := page.Unescape(requested) + "/"
+	return !strings.HasPrefix(path, "/.") && !strings.Contains(path, "/./") && !strings.Contains(path, "/../")
+}
+
+// leadsTo reports whether a Location is that of a page, at whichever scheme and host.
+func (f *Filter) leadsTo(location, path string) bool {
+	u, err := url.Parse(location)
+	if location == "" || err != nil {
+		return false
+	}
+	to, ok := f.Clean(u.RequestURI())
+	return ok && to == path && f.IsExact(u.RequestURI())
+}
+
+// result returns the result of a GET or HEAD request by all but its path. It counts if an anonymous visitor's browser got
+// an HTML page that may be indexed. If the log has no User-Agents, it may be a browser; a request without one is a robot's.
+func (v *Visit) result() string {
+	// The common formats do not have the Content-Type: what the path ends in must tell.
+	hasType := v.ContentType != "" && v.ContentType != "-"
 	switch {
-	case v.Method != http.MethodGet && v.Method != http.MethodHead:
-		return wrongMethod
 	case v.Status != http.StatusOK && v.Status != http.StatusNotModified:
 		return wrongStatus
-	case v.ContentType == "" || v.ContentType == "-":
-		// The common formats do not have the Content-Type: what the path ends in must tell.
-		path, _, _ := strings.Cut(v.URI, "#")
-		path, _, _ = strings.Cut(path, ";")
-		if origin.IsAsset(path) {
-			return asset
-		}
-	case !htmlmeta.IsHTML(v.ContentType):
+	case !hasType && origin.IsAsset(v.URI):
+		return asset
+	case hasType && !html.IsHTML(v.ContentType):
 		return notHTML
-	}
-	switch {
 	case v.User:
 		return signedIn
-	case v.RobotsTag != "" && v.isNoIndex():
+	case v.isNoIndex():
 		return noIndex
-	case v.UserAgent != "" && isRobot(v.UserAgent):
-		return Robot
+	case v.isRobot():
+		return robot
 	}
-	return ""
+	return Counts
+}
+
+// mayBeSignal reports whether the response to a GET or HEAD request tells that a page may be gone, moved or private now.
+//
+// Robots count as well as browsers: a 404 for a search engine is one for everybody. Their refusals do not, as many are
+// refused for what they are. Who is signed in gets other responses than everybody.
+func (v *Visit) mayBeSignal() bool {
+	if v.User || strings.HasPrefix(v.UserAgent, ownAgent) {
+		return false
+	}
+	switch v.Status {
+	case http.StatusNotFound, http.StatusGone:
+		return true
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return !v.isRobot()
+	}
+	// A page that is made private most often answers 302, to a login.
+	//
+	// Where a redirect leads tells whether the page has moved: most are those from http to https, or to a www. The
+	// common formats do not say it, and have them beside the others.
+	return v.Status/100 == 3 && v.Location != ""
 }
 
 // isNoIndex reports whether the response asks not to be indexed.
 func (v *Visit) isNoIndex() bool {
 	header := http.Header{"X-Robots-Tag": {v.RobotsTag}}
-	return htmlmeta.Header(htmlmeta.Page{Header: header}).NoIndex
+	return v.RobotsTag != "" && html.Header(html.Page{Header: header}).NoIndex
 }

@@ -1,32 +1,25 @@
 package visits
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
 
-func TestReason(t *testing.T) {
+func TestResult(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*Visit)
 		want   string
 	}{
-		{"a visit", func(*Visit) {}, ""},
-		{"HEAD", func(v *Visit) { v.Method = "HEAD" }, ""},
-		{"304", func(v *Visit) { v.Status = 304 }, ""},
-		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, ""},
-		{"no type", func(v *Visit) { v.ContentType = "-" }, ""},
-		{"XHTML", func(v *Visit) { v.ContentType = "application/XHTML+xml" }, ""},
-		{"an asset", func(v *Visit) { v.URI, v.ContentType = "/a.b.CSS;v=1?v=3", "" }, asset},
-		{"no asset", func(v *Visit) { v.URI, v.ContentType = "/a.php?x=y.png#b.css", "" }, ""},
-		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, ""},
+		{"a visit", func(*Visit) {}, Counts},
+		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, Counts},
+		{"an asset", func(v *Visit) { v.URI, v.ContentType = "/a.b.CSS?v=3", "" }, asset},
+		{"no asset", func(v *Visit) { v.URI, v.ContentType = "/a.php?x=y.png", "" }, Counts},
+		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, Counts},
 		{"indexed", func(v *Visit) {
 			v.RobotsTag = "nofollow, max-snippet: 50, unavailable_after: 25 Jun 2030 15:00:00 PST"
-		}, ""},
-		{"POST", func(v *Visit) { v.Method = "POST" }, "not GET or HEAD"},
-		{"get", func(v *Visit) { v.Method = "get" }, "not GET or HEAD"},
-		{"206", func(v *Visit) { v.Status = 206 }, wrongStatus},
-		{"404", func(v *Visit) { v.Status = 404 }, wrongStatus},
+		}, Counts},
 		{"no answer", func(v *Visit) { v.Status = 0 }, wrongStatus},
 		{"a user", func(v *Visit) { v.User = true }, signedIn},
 		{"a user's JSON", func(v *Visit) { v.User, v.ContentType = true, "application/json" }, notHTML},
@@ -35,12 +28,12 @@ func TestReason(t *testing.T) {
 		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, notHTML},
 		{"a robot", func(v *Visit) {
 			v.UserAgent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-		}, Robot},
-		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, Robot},
-		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, Robot},
+		}, robot},
+		{"no User-Agent", func(v *Visit) { v.UserAgent = "-" }, robot},
+		{"a long robot", func(v *Visit) { v.UserAgent = "bot" + strings.Repeat("x", 9999) }, robot},
 		{"our own", func(v *Visit) {
 			v.UserAgent = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
-		}, Robot},
+		}, robot},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := Visit{
@@ -48,8 +41,113 @@ func TestReason(t *testing.T) {
 				UserAgent: chrome, ContentType: "text/html; charset=utf-8",
 			}
 			test.change(&v)
-			if got := v.Reason(); got != test.want {
+			if got := v.result(); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestIgnored: why visits do not count is counted.
+func TestIgnored(t *testing.T) {
+	f := NewFilter(nil)
+	for range 3 {
+		f.Judge(&Visit{Method: "GET", URI: "/a", Status: 200, UserAgent: "-"})
+	}
+	f.Judge(&Visit{Method: "GET", URI: "/a", Status: 200, User: true})
+	f.Judge(&Visit{Method: "GET", URI: "/a", Status: 200})
+	f.Judge(&Visit{Method: "GET", URI: "/.env", Status: 200, User: true})
+	if want := map[string]int{robot: 3, signedIn: 1}; !maps.Equal(f.Ignored(), want) {
+		t.Errorf("got %v, want %v", f.Ignored(), want)
+	}
+}
+
+// TestNoPagePath: what is no path of a page does not count, of whichever kind.
+func TestNoPagePath(t *testing.T) {
+	for uri, want := range map[string]string{
+		"/a":            "/a",
+		"/a/.b/..c?../": "/a/.b/..c",
+		"/a%2Fb":        "/a%2Fb",
+		"/wiki/.NET":    "/wiki/.NET",
+		"/../x":         "",
+		"/x/..":         "",
+		"/x/./y":        "",
+		"/%2e%2E/x":     "",
+		"/x/%2e":        "",
+		"/.git":         "",
+		"/%2egit/HEAD":  "",
+		"/.":            "",
+		"/a//b":         "",
+		"/a%2F%2e./b":   "",
+		"/%zz":          "",
+		"/%":            "",
+		"x":             "",
+		"*":             "",
+	} {
+		f := NewFilter(nil)
+		got, result := f.Judge(&Visit{Method: "GET", URI: uri, Status: 200, ContentType: "text/html"})
+		if got != want || (result == Counts) != (want != "") || want == "" && result != oddPath {
+			t.Errorf("%s: got %q, %q, want %q", uri, got, result, want)
+		}
+	}
+}
+
+// TestSignal: after which visits a page is to be fetched.
+func TestSignal(t *testing.T) {
+	const (
+		bot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+		own = "caddy-sitemap (+https://github.com/seed3295b519/caddy-sitemap; bot)"
+	)
+	for _, test := range []struct {
+		name  string
+		visit Visit
+		want  string // the page; "": none
+	}{
+		{"gone", Visit{Status: 404}, "/a"},
+		{"gone for a robot", Visit{Status: 404, UserAgent: bot}, "/a"},
+		{"refused", Visit{Status: 403}, "/a"},
+		{"a login", Visit{Status: 401}, "/a"},
+		{"refused, in a log without User-Agents", Visit{Status: 403, UserAgent: "none"}, "/a"},
+		{"a robot is refused", Visit{Status: 403, UserAgent: bot}, ""},
+		{"a robot has no login", Visit{Status: 401, UserAgent: bot}, ""},
+		{"a user finds nothing", Visit{Status: 404, User: true}, ""},
+		{"this module", Visit{Status: 404, UserAgent: own}, ""},
+		{"HEAD", Visit{Method: "HEAD", Status: 404}, "/a"},
+		{"no response", Visit{}, ""},
+
+		{"moved", Visit{Status: 301, Location: "/b"}, "/a"},
+		{"moved for good", Visit{Status: 308, Location: "https://www.example/b"}, "/a"},
+		{"moved to another query", Visit{Status: 301, Location: "/a?id=7"}, "/a"},
+		{"moved beside it", Visit{Status: 301, Location: "b"}, "/a"},
+		{"to another scheme", Visit{Status: 301, Location: "https://named.example/a"}, ""},
+		{"to another scheme, with a campaign", Visit{URI: "/a?utm_source=x", Status: 301, Location: "https://named.example/a?utm_source=x"}, ""},
+		{"to another spelling", Visit{URI: "/a%3Bb", Status: 301, Location: "https://named.example/a;b"}, "/a%3Bb"},
+		{"moved to nobody knows where", Visit{Status: 301}, ""},
+		{"moved to a login", Visit{Status: 302, Location: "/login"}, "/a"},
+
+		{"a query that tells pages apart", Visit{URI: "/a?page=2", Status: 404}, "/a?page=2"},
+		{"a campaign", Visit{URI: "/a?utm_source=x&page=2#b", Status: 404}, "/a?page=2"},
+		{"another query", Visit{URI: "/?author=1", Status: 301, Location: "/author/root/"}, ""},
+		{"dot segments", Visit{URI: "/x/../a", Status: 404}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := NewFilter([]string{"page"})
+			v := test.visit
+			if v.Method == "" {
+				v.Method = "GET"
+			}
+			if v.URI == "" {
+				v.URI = "/a"
+			}
+			switch v.UserAgent {
+			case "":
+				v.UserAgent = chrome
+			case "none":
+				v.UserAgent = ""
+			}
+			path, result := f.Judge(&v)
+			if path != test.want || result == Counts {
+				t.Errorf("got %q, %q, want %q", path, result, test.want)
 			}
 		})
 	}

@@ -11,7 +11,11 @@ func BenchmarkBuilder(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			o := options
-			o.HTML, o.Feed, o.LLMs = name == "hashed" || name == "rendered", name == "feed", name == "llms"
+			if name == "feed" || name == "llms" {
+				o.People = nil
+			}
+			o.Feed = name == "feed"
+			o.LLMs = name == "llms"
 			each(numbered(b.N, func(i int) string { return fmt.Sprintf("/folder-%06d/page-%09d.html", i/200, i) }), o, func(d Document) {
 				if name == "rendered" {
 					d.Body()

@@ -3,7 +3,6 @@ package webpage
 import (
 	"cmp"
 	"encoding/xml"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,51 +11,34 @@ import (
 
 const maxEntries = 500 // pages of a feed
 
-// latest collects the pages that changed last, or were published last, where only that is known.
-type latest struct {
-	pages  []changed
-	oldest int64 // of these, once they are as many as a feed has
-}
-
+// changed is a page of the feed, with when it changed, or was published where only that is known.
 type changed struct {
 	at int64 // in Unix seconds
 	atomEntry
 }
 
-func (l *latest) add(base string, p page.Page) {
+// compareChanged orders pages, the latest first.
+func compareChanged(a, b changed) int {
+	return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.ID, b.ID))
+}
+
+// addLatest adds a page to the feed.
+func (b *Builder) addLatest(p page.Page) {
 	if p.LastMod == 0 && p.Extensions != nil {
 		p.LastMod = p.Extensions.Published
 	}
 	at, ok := dateOf(p)
-	isTooOld := len(l.pages) >= maxEntries && p.LastMod < l.oldest
-	if !ok || isTooOld {
+	next := changed{at: p.LastMod}
+	next.ID = b.Base + p.Path
+	if !ok || !b.latest.takes(next) {
 		return
 	}
-	url := base + p.Path
-	entry := atomEntry{
-		ID: url,
-		// Both may be parts of larger strings.
-		Title:   strings.Clone(cmp.Or(clean(titleOf(p)), pathLabel(p.Path))),
-		Summary: strings.Clone(clean(descriptionOf(p))),
-		Updated: at.Format(time.RFC3339),
-		Links:   []atomLink{{"alternate", url}},
-	}
-	l.pages = append(l.pages, changed{p.LastMod, entry})
-	// Sorting once for each 500 pages is far cheaper than for each page, and holds no more than 1,000.
-	if len(l.pages) == 2*maxEntries {
-		l.trim()
-	}
-}
-
-// trim sorts the pages, the latest first, and drops those that the feed has no room for.
-func (l *latest) trim() {
-	slices.SortFunc(l.pages, func(a, b changed) int {
-		return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.ID, b.ID))
-	})
-	if len(l.pages) >= maxEntries {
-		l.pages = l.pages[:maxEntries]
-		l.oldest = l.pages[maxEntries-1].at
-	}
+	// Both may be parts of larger strings.
+	next.Title = strings.Clone(cmp.Or(clean(titleOf(p)), pathLabel(p.Path)))
+	next.Summary = strings.Clone(clean(descriptionOf(p)))
+	next.Updated = at.Format(time.RFC3339)
+	next.Links = []atomLink{{"alternate", next.ID}}
+	b.latest.add(next)
 }
 
 // The elements of Atom (RFC 4287, section 4).
@@ -83,8 +65,8 @@ type (
 
 // feed makes the feed, unless no page has a date.
 func (b *Builder) feed() {
-	b.latest.trim()
-	if len(b.latest.pages) == 0 {
+	pages := b.latest.sorted()
+	if len(pages) == 0 {
 		return
 	}
 	self := b.Sitemap + Feed
@@ -95,12 +77,12 @@ func (b *Builder) feed() {
 	f := atomFeed{Generator: "caddy-sitemap", Author: b.host()}
 	f.ID = self
 	f.Title = cmp.Or(b.front, b.host())
-	f.Updated = b.latest.pages[0].Updated
+	f.Updated = pages[0].Updated
 	f.Links = links
-	for _, p := range b.latest.pages {
+	for _, p := range pages {
 		f.Entries = append(f.Entries, p.atomEntry)
 	}
-	b.emit(newDocument(Feed, "application/atom+xml", "", xml.Header, f, func() []byte {
+	b.emit(newDocument(Feed, "application/atom+xml", xml.Header, f, func() []byte {
 		body, _ := xml.MarshalIndent(f, "", " ") // only strings, without an error
 		return inert(append([]byte(xml.Header), append(body, '\n')...))
 	}))

@@ -48,3 +48,46 @@ func withoutName(title string, names []string) string {
 	}
 	return title
 }
+
+const (
+	sampledTitles = 20_000 // which tell the name of the site
+	fewestTitles  = 4      // that end in it
+)
+
+// endings counts what titles end in.
+type endings struct {
+	titles int
+	count  map[string]int
+}
+
+func (e *endings) add(title string) {
+	if title == "" || e.titles == sampledTitles {
+		return
+	}
+	e.titles++
+	e.count[lastPart(title)]++
+}
+
+// most is what more than half of the titles end in, behind a separator; "": nothing.
+func (e *endings) most() string {
+	for ending, n := range e.count {
+		if ending != "" && n >= fewestTitles && 2*n > e.titles {
+			return ending
+		}
+	}
+	return ""
+}
+
+// lastPart is the end of a title behind its last separator; "": it has none.
+func lastPart(title string) string {
+	begin := 0
+	for _, separator := range separators {
+		if at := strings.LastIndex(title, separator); at > 0 {
+			begin = max(begin, at+len(separator))
+		}
+	}
+	if begin == 0 {
+		return ""
+	}
+	return strings.Clone(title[begin:])
+}

@@ -28,7 +28,7 @@ var llmsOptions = Options{Base: options.Base, Sitemap: options.Sitemap, LLMs: tr
 func llmsOf(t testing.TB, pages iter.Seq[page.Page], o Options) string {
 	t.Helper()
 	d := build(t, pages, o)[LLMs]
-	if d.Type != "text/plain; charset=utf-8" || d.Policy != "" || len(d.ETag) < 8 {
+	if d.Type != "text/plain; charset=utf-8" || len(d.ETag) < 8 {
 		t.Errorf("got %+v", d)
 	}
 	return string(d.Body())
@@ -382,27 +382,26 @@ func TestLLMsHeadings(t *testing.T) {
 		{"/sitemap", "/v2.1/a", "v2.1"},
 		{"/sitemap", "/_private/a", "_private"},
 		{"/sitemap", "/caf%C3%A9s/a", "cafés"},
-		{"/sitemap", "/Optional/a", "/Optional/"},
-		{"/sitemap", "/optional/a", "/optional/"},
-		{"/sitemap", "//a", "/"},
+		{"/sitemap", "//a", "Pages"},
 		{"/shop/sitemap", "/shop/", "Pages"},
 		{"/shop/sitemap", "/shop/shoes/a", "Shoes"},
 	} {
 		o := llmsOptions
 		o.Sitemap = o.Base + test.sitemap
-		if got := o.headingOf(test.path).text; got != test.want {
+		if got := headingNamed(o.firstFolder(test.path)); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.path, got, test.want)
 		}
 	}
 }
 
-// TestLLMsOrder: headings come in the order of folders, and pages of one heading by how near they are.
+// TestLLMsOrder: headings come in their order, and pages of one heading by how near they are. The format has a meaning for
+// the heading Optional, which is none of ours.
 func TestLLMsOrder(t *testing.T) {
 	deep := described("/b/deep", 3, "", "")
 	near := described("/b/near", 1, "", "")
 	pages := []page.Page{
-		described("//odd", 1, "", ""), described("/about", 9, "", ""), described("/a-b/1", 1, "", ""), described("/a/0", 3, "", ""), described("/a/1", 2, "", ""), deep, near,
-		described("/getting-started/1", 8, "", ""), described("/getting-t/1", 9, "", ""), described("/getting_started/2", 7, "", ""), described("/z", 6, "", ""),
+		described("//odd", 1, "", ""), described("/Optional/1", 9, "", ""), described("/about", 9, "", ""), described("/a-b/1", 1, "", ""), described("/a/0", 3, "", ""), described("/a/1", 2, "", ""), deep, near,
+		described("/getting-started/1", 8, "", ""), described("/getting-t/1", 9, "", ""), described("/getting_started/2", 7, "", ""), described("/optional/1", 9, "", ""), described("/z", 6, "", ""),
 	}
 	d := parseLLMs(t, llmsOf(t, slices.Values(pages), llmsOptions))
 	var got []string
@@ -412,14 +411,14 @@ func TestLLMsOrder(t *testing.T) {
 			got = append(got, strings.TrimPrefix(link.url, options.Base))
 		}
 	}
-	want := "#/ //odd #Pages /z /about #a /a/1 /a/0 #a-b /a-b/1 #b /b/near /b/deep #Getting started /getting_started/2 /getting-started/1 #Getting t /getting-t/1"
+	want := "#Pages //odd /z /Optional/1 /about /optional/1 #Getting started /getting_started/2 /getting-started/1 #Getting t /getting-t/1 " +
+		"#a /a/1 /a/0 #a-b /a-b/1 #b /b/near /b/deep"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// TestLLMsNearest: of many pages, those that are nearest to the front page are in the document, in whatever order they come. Those
-// beyond what a folder has room for are optional.
+// TestLLMsNearest: of many pages, those that are nearest to the front page are in the document, in whatever order they come.
 func TestLLMsNearest(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -435,53 +434,38 @@ func TestLLMsNearest(t *testing.T) {
 	} {
 		var pages []page.Page
 		for i := range test.n {
-			pages = append(pages, described(fmt.Sprintf("/folder-%d/%05d", i*4/test.n, i), uint8(test.depth(i)*255/3001), "", ""))
+			pages = append(pages, described(fmt.Sprintf("/folder/%05d", i), uint8(test.depth(i)*255/3001), "", ""))
 		}
 		want := slices.Clone(pages)
 		slices.SortStableFunc(want, func(a, b page.Page) int { return cmp.Compare(a.Extensions.Depth, b.Extensions.Depth) })
 		d := parseLLMs(t, llmsOf(t, slices.Values(pages), llmsOptions))
-		inChapter := make(map[string][]string)
-		for _, p := range want {
-			name := "folder-" + p.Path[len("/folder-"):len("/folder-")+1]
-			if len(inChapter[name]) == maxInChapter {
-				name = optional
-			}
-			inChapter[name] = append(inChapter[name], options.Base+p.Path)
+		var got, paths []string
+		for _, link := range d.links() {
+			got = append(got, strings.TrimPrefix(link.url, options.Base))
 		}
-		rest := inChapter[optional]
-		inChapter[optional] = rest[:min(len(rest), maxLinks-4*maxInChapter)]
-		want = want[:min(len(want), maxLinks)]
-		for i, s := range d.chapters {
-			var urls []string
-			for _, link := range s.links {
-				urls = append(urls, link.url)
-			}
-			if !slices.Equal(urls, inChapter[s.heading]) || (s.heading == optional) != (i == 4) {
-				t.Errorf("%s: %s: got %q, want %q", test.name, s.heading, urls, inChapter[s.heading])
-			}
+		for _, p := range want[:min(len(want), maxLinks)] {
+			paths = append(paths, p.Path)
 		}
-		if len(d.links()) != len(want) {
-			t.Errorf("%s: got %d links, want %d", test.name, len(d.links()), len(want))
+		if !slices.Equal(got, paths) {
+			t.Errorf("%s: got %q, want %q", test.name, got, paths)
 		}
 	}
 }
 
-// TestLLMsChapters: as many folders as there is room for have a chapter, however many there are, and none takes the room of
-// another. The page of a folder is the first one, and that of the site is always there.
-func TestLLMsChapters(t *testing.T) {
+// TestLLMsFolders: pages of one depth are of all folders, however many pages each has, and those of the site's own folder are
+// among them. What there is no room for as a heading is below that of the rest.
+func TestLLMsFolders(t *testing.T) {
 	for _, test := range []struct {
 		folders, each int // pages of these
-		chapters      int
-		fewest        int // pages of a chapter
+		headings      int
+		fewest        int // pages of a heading
 		links         int
 	}{
-		{1, 1000, 2, 20, 500},
-		{4, 1000, 5, 20, 500},
+		{1, 1000, 2, 25, 500},
+		{4, 1000, 5, 25, 500},
 		{40, 100, 41, 12, 500},
-		{49, 100, 50, 10, 500},
-		{50, 100, 50, 10, 500},
-		{3000, 2, 50, 2, 500},
-		{3000, 30, 50, 10, 500},
+		{49, 100, 50, 9, 500},
+		{300, 2, 50, 1, 500},
 		{30, 2, 31, 2, 86},
 	} {
 		pages := func(yield func(page.Page) bool) {
@@ -491,13 +475,7 @@ func TestLLMsChapters(t *testing.T) {
 			}
 			for folder := range test.folders {
 				for i := range test.each {
-					path := fmt.Sprintf("/folder-%d/%05d", 10_000+folder, i)
-					if i == 0 {
-						path = fmt.Sprintf("/folder-%d/", 10_000+folder)
-					}
-					// The folders in the middle are nearest, and their last pages.
-					depth := 250 - min(folder, test.folders-1-folder)*100/test.folders - i*100/test.each
-					ok = ok && yield(described(path, uint8(depth), "", ""))
+					ok = ok && yield(described(fmt.Sprintf("/folder-%d/%05d", 10_000+folder, i), 5, "", ""))
 				}
 			}
 		}
@@ -505,22 +483,33 @@ func TestLLMsChapters(t *testing.T) {
 		if len(d.links()) != test.links || d.chapters[0].links[0].url != options.Base+"/" {
 			t.Errorf("%+v: got %d links, the first is %q", test, len(d.links()), d.chapters[0].links[0])
 		}
-		chapters := d.chapters
-		if last := len(chapters) - 1; chapters[last].heading == optional {
-			chapters = chapters[:last]
+		if len(d.chapters) != test.headings || d.chapters[0].heading != restHeading {
+			t.Errorf("%+v: got %d headings, the first is %q", test, len(d.chapters), d.chapters[0].heading)
 		}
-		if len(chapters) != test.chapters {
-			t.Errorf("%+v: got %d chapters", test, len(chapters))
-		}
-		for _, s := range chapters[1:] {
-			isOwnFirst := strings.HasSuffix(s.links[0].url, "/")
-			if len(s.links) < test.fewest || len(s.links) > maxInChapter || !isOwnFirst {
-				t.Errorf("%+v: %s has %d links, the first is %q", test, s.heading, len(s.links), s.links[0])
-			}
-			if test.folders == 3000 && (s.heading < "folder-11300" || s.heading > "folder-11700") {
-				t.Errorf("%+v: got %s, which is farther away than others", test, s.heading)
+		for _, s := range d.chapters {
+			if len(s.links) < test.fewest {
+				t.Errorf("%+v: %s has %d links", test, s.heading, len(s.links))
 			}
 		}
+	}
+}
+
+// TestLLMsSiteName: titles are without the name of the site, whether the front page has it or most titles do.
+func TestLLMsSiteName(t *testing.T) {
+	var pages []page.Page
+	for i := range 9 {
+		pages = append(pages, described(fmt.Sprintf("/a/%d", i), 1, fmt.Sprintf("Page %d | Example", i), ""))
+	}
+	pages[8].Extensions.Title = "Example Inc. – Page 8"
+	front := described("/", 0, "Example Inc.", "")
+	d := parseLLMs(t, llmsOf(t, slices.Values(append([]page.Page{front}, pages...)), llmsOptions))
+	for i, link := range d.chapters[1].links {
+		if want := fmt.Sprint("Page ", i); link.title != want {
+			t.Errorf("got %q, want %q", link.title, want)
+		}
+	}
+	if d.chapters[0].links[0].title != "Example Inc." {
+		t.Errorf("got %+v", d.chapters[0])
 	}
 }
 
@@ -548,25 +537,16 @@ func TestLLMsOfSections(t *testing.T) {
 
 // TestLLMsHeld: what is held does not grow with the site.
 func TestLLMsHeld(t *testing.T) {
-	var l nearest
+	l := newNearest()
 	for i := range 30_000 {
-		path := fmt.Sprintf("/%03d/%05d", i/100, i)
-		if i%3 == 0 {
-			path = fmt.Sprintf("/%05d/", i)
-		}
+		path := fmt.Sprintf("/%05d/", i)
 		l.add(llmsOptions, described(path, uint8(255-i*255/30_000), "", ""), "")
-		held := len(l.all.pages)
-		for _, s := range l.chapters {
-			held += len(s.pages)
-		}
-		if held > 2*maxLinks+2*maxChapters*2*maxInChapter || len(l.chapters) > 2*maxChapters {
-			t.Fatalf("after %d pages, %d are held, in %d chapters", i, held, len(l.chapters))
+		if len(l.values) > 2*maxLinks || len(l.turns) > maxTurns {
+			t.Fatalf("after %d pages, %d are held, of %d folders", i, len(l.values), len(l.turns))
 		}
 	}
-	if n := len(l.trim()); n != 50 {
-		t.Errorf("%d chapters, want 50", n)
-	}
-	if l.all.takes(&nearPage{path: "/", depth: 254}) || !l.all.takes(&nearPage{path: "/"}) {
+	isLast := nearPage{path: "/", turn: turn{depth: 254}}
+	if l.takes(isLast) || !l.takes(nearPage{path: "/"}) {
 		t.Error("pages are held that others outrank, or not the others")
 	}
 }

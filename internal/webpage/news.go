@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +42,7 @@ type News struct {
 	Examples map[string][]string
 
 	// From and Until are between which times equal pages make an equal document; zero: at all times before, or after.
+	// Where pages are left out, they may make an equal one for longer.
 	From, Until time.Time
 }
 
@@ -59,8 +59,18 @@ const (
 type newest struct {
 	*NewsOptions
 	result   News
-	articles []sitemapxml.Article
-	older    sitemapxml.Article // the newest of those that are no news any more
+	count    int // of articles that are news
+	articles first[sitemapxml.Article]
+	older    first[sitemapxml.Article] // the newest of those that are no news any more
+}
+
+func newNewest(o *NewsOptions) newest {
+	return newest{
+		NewsOptions: o,
+		result:      News{LeftOut: make(map[string]int), Examples: make(map[string][]string)},
+		articles:    first[sitemapxml.Article]{most: maxArticles, compare: compareArticles},
+		older:       first[sitemapxml.Article]{most: 1, compare: compareArticles},
+	}
 }
 
 // newsTimes returns from when until when an article is news.
@@ -87,42 +97,26 @@ func (n *newest) add(p page.Page, lang string) {
 		return
 	}
 	from, until := newsTimes(e)
-	a := sitemapxml.Article{Path: p.Path, Published: e.Published, Day: e.PublishedDay}
+	n.changesAt(from)
+	n.changesAt(until)
+	// Which may be a part of a larger string, as the title.
+	a := sitemapxml.Article{Path: strings.Clone(p.Path), Published: e.Published, Day: e.PublishedDay}
 	if !n.Now.Before(until) {
-		n.passed(until)
-		n.addOlder(a)
+		n.older.add(a)
 		return
 	}
+	a.Title = strings.Clone(cmp.Or(clean(e.Headline), clean(e.Title))) // either may have the name of the site
 	a.Lang = cmp.Or(newsLanguage(e.Lang), newsLanguage(lang))
-	a.Title = cmp.Or(clean(e.Headline), clean(e.Title)) // either may have the name of the site
-	if a.Lang == "" {
+	switch {
+	case a.Lang == "":
 		n.leaveOut(newsNoLang, p.Path)
-		return
-	}
-	if a.Title == "" {
+	case a.Title == "":
 		n.leaveOut(newsUntitled, p.Path)
-		return
-	}
-	if n.Now.Before(from) {
+	case n.Now.Before(from):
 		n.leaveOut(newsFuture, p.Path)
-		n.awaits(from)
-		return
-	}
-	n.passed(from)
-	// Both may be parts of larger strings.
-	a.Path = strings.Clone(a.Path)
-	a.Title = strings.Clone(a.Title)
-	n.articles = append(n.articles, a)
-	if len(n.articles) == 2*maxArticles {
-		n.trim()
-	}
-}
-
-// addOlder adds an article that is no news any more.
-func (n *newest) addOlder(a sitemapxml.Article) {
-	if n.older.Path == "" || compareArticles(a, n.older) < 0 {
-		a.Path = strings.Clone(a.Path) // it may be a part of a larger string
-		n.older = a
+	default:
+		n.count++
+		n.articles.add(a)
 	}
 }
 
@@ -134,16 +128,13 @@ func (n *newest) leaveOut(reason, path string) {
 	}
 }
 
-// passed notes a time since which the document is as it is.
-func (n *newest) passed(at time.Time) {
-	if at.After(n.result.From) {
+// changesAt notes a time at which the document changes, although no page does.
+func (n *newest) changesAt(at time.Time) {
+	hasPassed := !at.After(n.Now)
+	if hasPassed && at.After(n.result.From) {
 		n.result.From = at
 	}
-}
-
-// awaits notes a time from which the document is another one.
-func (n *newest) awaits(at time.Time) {
-	if n.result.Until.IsZero() || at.Before(n.result.Until) {
+	if !hasPassed && (n.result.Until.IsZero() || at.Before(n.result.Until)) {
 		n.result.Until = at
 	}
 }
@@ -154,34 +145,23 @@ func compareArticles(a, b sitemapxml.Article) int {
 	return cmp.Or(cmp.Compare(b.Published, a.Published), strings.Compare(a.Path, b.Path))
 }
 
-// trim sorts the articles, and drops the oldest of those that there is no room for.
-func (n *newest) trim() {
-	slices.SortFunc(n.articles, compareArticles)
-	for _, a := range n.articles[min(len(n.articles), maxArticles):] {
-		n.leaveOut(newsOverBound, a.Path)
-	}
-	n.articles = n.articles[:min(len(n.articles), maxArticles)]
-}
-
 // finish returns what the document lists. names are those of the site, which are no part of a title. While no article
 // is news, it is the newest older one, as a mere page: Google asks for that or for an empty document, which the schema
 // does not allow, and of which it warns. There is none until an article was published.
 func (n *newest) finish(names []string) []sitemapxml.Article {
-	n.trim()
-	for i := range n.articles {
-		a := &n.articles[i]
+	articles := n.articles.sorted()
+	if over := n.count - len(articles); over > 0 {
+		n.result.LeftOut[newsOverBound] = over
+	}
+	for i := range articles {
+		a := &articles[i]
 		a.Title = headline(a.Title, names)
 		n.result.Paths = append(n.result.Paths, a.Path)
 	}
-	if len(n.articles) > 0 {
-		oldest := n.articles[len(n.articles)-1]
-		n.awaits(time.Unix(oldest.Published, 0).UTC().Add(newsFor))
-		return n.articles
+	if len(articles) == 0 {
+		return n.older.sorted()
 	}
-	if n.older.Path == "" {
-		return nil
-	}
-	return []sitemapxml.Article{n.older}
+	return articles
 }
 
 // news makes the news sitemap, unless no article was published yet.
@@ -197,7 +177,7 @@ func (b *Builder) news() {
 		e.Stylesheet = path.Base(b.Sitemap) + Stylesheet
 	}
 	content := []any{e, publication, articles}
-	b.emit(newDocument(NewsSitemap, "", "", "", content, func() []byte {
+	b.emit(newDocument(NewsSitemap, "", "", content, func() []byte {
 		var body bytes.Buffer
 		_, _ = e.News(&body, publication, articles) // a buffer returns no errors
 		return inert(body.Bytes())

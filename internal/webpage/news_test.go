@@ -24,7 +24,7 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func newsOptions(now time.Time) Options {
 	o := options
-	o.HTML = false
+	o.People = nil
 	o.Feed = false
 	o.News = &NewsOptions{Publication: "The Example Times", Now: now}
 	return o
@@ -220,10 +220,10 @@ func TestNewsMost(t *testing.T) {
 		if !slices.Equal(news.Paths, want) || strings.Count(got, "\n") != 999 {
 			t.Errorf("%s: got %d articles from %s to %s", name, len(news.Paths), news.Paths[0], news.Paths[len(news.Paths)-1])
 		}
-		if news.LeftOut[newsOverBound] != 2500 || len(news.Examples[newsOverBound]) != maxOmitted {
+		if news.LeftOut[newsOverBound] != 2500 {
 			t.Errorf("%s: left out %v, %v", name, news.LeftOut, news.Examples)
 		}
-		if leaves := pages[999].Extensions.Published + 48*3600; news.Until.Unix() != leaves {
+		if leaves := pages[999].Extensions.Published + 48*3600; news.Until.Unix() > leaves || !news.Until.After(noon) {
 			t.Errorf("%s: until %s, want %s", name, news.Until, time.Unix(leaves, 0).UTC())
 		}
 		if n := len(d.Body()); n > 1<<20 {

@@ -1,43 +1,30 @@
+/* caddy-sitemap: filters the rows of a page for people. */
 "use strict";
 {
 	const words = document.querySelector("#words");
 	const count = document.querySelector("output");
 	const sections = document.querySelectorAll("section");
 	const fold = text => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-	const pathOf = a => {
-		try {
-			return a.closest(".folders, .parts") ? "" : decodeURI(a.pathname); // that of a document says nothing
-		} catch {
-			return ""; // it is not UTF-8
-		}
-	};
-	const rows = Array.from(document.querySelectorAll("ul a"), a => {
-		const li = a.parentElement;
-		return { a, li, text: fold(`${li.textContent} ${pathOf(a)}`) };
+	const rows = Array.from(document.querySelectorAll("h2 a, ul a"), a => {
+		const row = a.closest("li, h2");
+		return { a, row, text: fold(row.textContent) };
 	});
-	const isJump = a => a.getAttribute("href").startsWith("#"); // to a section, whose rows are searched themselves
 	const wanted = () => fold(words.value).split(/\s+/).filter(word => word);
 	const hits = () => {
 		const all = wanted();
-		return rows.filter(({ a, text }) => !isJump(a) && all.every(word => text.includes(word)));
-	};
-	const said = (shown, all) => {
-		if (shown === 0) {
-			return "Nothing found on this page";
-		}
-		return `${shown.toLocaleString("en")} of ${all.toLocaleString("en")}`;
+		return rows.filter(({ text }) => all.every(word => text.includes(word)));
 	};
 	const filter = () => {
 		const isOn = wanted().length > 0;
 		const shown = new Set(isOn ? hits() : rows);
-		for (const row of rows) {
-			row.li.hidden = !shown.has(row);
+		for (const one of rows) {
+			one.row.hidden = !shown.has(one);
 		}
 		for (const section of sections) {
-			section.hidden = !section.querySelector("li:not([hidden])");
+			section.hidden = isOn && !rows.some(one => shown.has(one) && section.contains(one.row));
 		}
-		const all = rows.filter(({ a }) => !isJump(a)).length;
-		count.textContent = isOn ? said(shown.size, all) : "";
+		const result = shown.size === 0 ? count.dataset.none : `${shown.size} / ${rows.length}`;
+		count.textContent = isOn ? result : "";
 	};
 	words.addEventListener("input", filter);
 	words.addEventListener("keydown", event => {

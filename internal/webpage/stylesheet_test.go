@@ -50,7 +50,9 @@ func TestStylesheetColumns(t *testing.T) {
 		{"pages for people", []page.Page{{Path: "/"}}, true, "0px 0px 0px", `""`, people},
 	} {
 		o := options
-		o.HTML = test.html
+		if !test.html {
+			o.People = nil
+		}
 		o.Stylesheet = true
 		d := build(t, slices.Values(test.pages), o)[".css"]
 		css := string(d.Body())

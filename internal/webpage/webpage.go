@@ -18,11 +18,13 @@ import (
 
 // How the names of documents end.
 const (
-	HTML        = ".html"
-	Feed        = ".atom"
-	Stylesheet  = ".css"
-	NewsSitemap = "-news"     // which has an extension, as sitemaps have
-	LLMs        = "/llms.txt" // the whole name: it lies in the folder of the site, not beside the sitemap
+	HTML         = ".html"
+	PeopleStyle  = "-html.css" // of the pages for people
+	PeopleScript = "-html.js"
+	Feed         = ".atom"
+	Stylesheet   = ".css"
+	NewsSitemap  = "-news.xml"
+	LLMs         = "/llms.txt" // the whole name: it lies in the folder of the site, not beside the sitemap
 
 	maxTitle = 200 // characters of a title that are shown
 )
@@ -31,13 +33,19 @@ const (
 type Options struct {
 	Base       string   // scheme, host and port of pages, such as "https://example.com"
 	Sitemap    string   // URL of the sitemap without its extension, such as "https://example.com/sitemap": it begins with Base
-	HTML       bool     // make the pages for people
+	People     *People  // how the pages for people look; nil: make none
 	Feed       bool     // make the feed
 	Hubs       []string // absolute URLs of the feed's WebSub hubs (https://www.w3.org/TR/websub/#discovery)
 	Stylesheet bool     // make the CSS that XML sitemaps refer to
 	LLMs       bool     // make the document for language models
 
 	News *NewsOptions // of the news sitemap; nil: make none
+}
+
+// People says how the pages for people look.
+type People struct {
+	Title string // of the site; "": that of its front page
+	CSS   string // URL of a stylesheet that comes after ours; "": none
 }
 
 // root is the path of the sitemap's folder.
@@ -49,49 +57,55 @@ func (o Options) host() string { return o.Base[strings.Index(o.Base, "//")+2:] }
 // Document is one finished document. It is never changed.
 type Document struct {
 	// Name is what its URL has after Options.Sitemap: ".html", a hyphen, 32 hexadecimal digits and ".html", ".atom",
-	// ".css", or "-news", which is a sitemap in XML; or LLMs.
-	Name   string
-	Type   string // for Content-Type; "": that of a sitemap
-	Policy string // for Content-Security-Policy; "": none is needed
-	ETag   string // without quotes; equal ones of documents of one Name mean equal bodies
+	// ".css", or "-news.xml", which is a sitemap; or LLMs.
+	Name string
+	Type string // for Content-Type; "": that of a sitemap
+	ETag string // without quotes; equal ones of documents of one Name mean equal bodies
 
 	// Body renders the document, which takes longer than all else: callers that hold a document with this Name and ETag
 	// skip it. It is safe for concurrent use.
 	Body func() []byte
 }
 
-// newDocument makes a document whose body depends on policy, template and content alone. Without a type, it has that of
-// a sitemap.
-func newDocument(name, contentType, policy, template string, content any, body func() []byte) Document {
+// newDocument makes a document whose body depends on template and content alone. Without a type, it has that of a
+// sitemap.
+func newDocument(name, contentType, template string, content any, body func() []byte) Document {
 	hash := xxhash.New()
-	_, _ = hash.WriteString(policy + template)
+	_, _ = hash.WriteString(template)
 	_ = json.NewEncoder(hash).Encode(content) // only strings and numbers
 	if contentType != "" {
 		contentType += "; charset=utf-8"
 	}
-	return Document{name, contentType, policy, strconv.FormatUint(hash.Sum64(), 36), body}
+	return Document{name, contentType, strconv.FormatUint(hash.Sum64(), 36), body}
 }
 
 // Builder makes the documents of the pages that it is given. Equal pages and options give equal documents in the same
-// order. It holds one document's pages for each folder that the last page is in, of at most 17, a link to each
-// document, 1,000 pages for the feed, 2,000 for the news sitemap, and for LLMs 1,000 and 40 below each of 100 headings.
+// order. It holds the pages that people see, 1,000 pages for the feed and for LLMs, and 2,000 for the news sitemap.
 type Builder struct {
-	tree
-	latest  latest
+	Options
+	emit    func(Document)
+	visible people
+	latest  first[changed]
 	newest  newest
 	nearest nearest
 	columns columns
+	endings endings
 
-	// Of the page whose path is the sitemap's folder, which comes first, as is the tree's front; "": it has none.
-	frontDescription, frontLang string
+	// Of the page whose path is the sitemap's folder, which comes first; "": it has none.
+	front, frontDescription, frontLang string
 }
 
 // New returns a Builder that calls emit for each document as soon as it is complete.
 func New(o Options, emit func(Document)) *Builder {
-	b := &Builder{tree: tree{Options: o, folder: newFolder(o.root(), nil), emit: emit}}
+	b := &Builder{
+		Options: o,
+		emit:    emit,
+		latest:  first[changed]{most: maxEntries, compare: compareChanged},
+		nearest: newNearest(),
+		endings: endings{count: make(map[string]int)},
+	}
 	if o.News != nil {
-		b.newest.NewsOptions = o.News
-		b.newest.result = News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
+		b.newest = newNewest(o.News)
 	}
 	return b
 }
@@ -107,7 +121,7 @@ func (b *Builder) Add(p page.Page, section string) {
 	}
 	b.columns.add(p)
 	if b.Feed {
-		b.latest.add(b.Base, p)
+		b.addLatest(p)
 	}
 	if b.News != nil {
 		b.newest.add(p, b.frontLang)
@@ -115,15 +129,22 @@ func (b *Builder) Add(p page.Page, section string) {
 	if b.LLMs {
 		b.nearest.add(b.Options, p, section)
 	}
-	if b.HTML {
-		b.addPage(p)
+	if b.People != nil {
+		b.visible.add(b.Options, p, section)
 	}
+	if b.LLMs || b.People != nil {
+		b.endings.add(clean(titleOf(p)))
+	}
+}
+
+// siteNames are the names of the site, which titles need not repeat.
+func (b *Builder) siteNames() []string {
+	return []string{b.front, b.host(), b.endings.most()}
 }
 
 // Finish makes the documents that are left. Without pages there is no HTML, and without dates there is no feed.
 func (b *Builder) Finish() {
-	b.hasFeed = len(b.latest.pages) > 0
-	b.finish()
+	b.people()
 	b.feed()
 	if b.News != nil {
 		b.news()
@@ -136,12 +157,12 @@ func (b *Builder) Finish() {
 
 // stylesheet makes the stylesheet of the XML.
 func (b *Builder) stylesheet() {
-	if b.HTML {
+	if b.People != nil {
 		b.columns.People = b.Sitemap + HTML
 	}
 	columns := b.columns // a copy, which does not keep the rest of the builder alive
 	body := func() []byte { return []byte(columns.css()) }
-	b.emit(newDocument(Stylesheet, "text/css", "", stylesheet+ofSite, columns, body))
+	b.emit(newDocument(Stylesheet, "text/css", stylesheet+ofSite, columns, body))
 }
 
 // InNews returns what there is to know of the news sitemap, once the documents are finished; nil: there is none.
@@ -190,14 +211,6 @@ func visible(r rune) rune {
 		return -1
 	}
 	return r
-}
-
-// labelBelow is a path below a folder as people read it; of the folder itself, it is the whole path.
-func labelBelow(folder, path string) string {
-	if below := strings.TrimPrefix(path, folder); below != "" {
-		return pathLabel(below)
-	}
-	return pathLabel(path)
 }
 
 // pathLabel is a path or folder as people read it.

@@ -1,0 +1,224 @@
+package announce
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+// File stores a value, as a persist.File does.
+type File interface {
+	Load(ctx context.Context, use func(data []byte)) error
+	Save(ctx context.Context, encode func() ([]byte, error)) error
+}
+
+// Announcer tells the targets of a site what changed, and knows what they were told. It is safe for concurrent use.
+type Announcer struct {
+	file      File
+	inherited []byte        // used where nothing is stored
+	loading   sync.Mutex    // for one Load at a time
+	published chan struct{} // of size 1: Published was called
+	slot      wait.Slots    // for one runner at a time
+
+	mu        sync.Mutex // guards the rest
+	config    Config
+	state     state
+	isLoaded  bool
+	selecting int64           // nothing from then on is told, as a selection is under way; 0: none is
+	documents map[Kind]string // digests of what is published
+}
+
+// state is what is stored: a value of its own.
+type state struct {
+	Key     string    `json:"key"`             // of IndexNow
+	Known   bool      `json:"known,omitempty"` // the site was crawled once, so that pages found since are new
+	Targets []*target `json:"targets,omitempty"`
+}
+
+// New returns the announcer of a site that is stored in a file, or else goes on from what another one had encoded.
+func New(file File, inherited []byte) *Announcer {
+	return &Announcer{file: file, inherited: inherited, published: make(chan struct{}, 1), slot: wait.NewSlots(1)}
+}
+
+// Load sets the configuration, and loads what is stored unless that is loaded and nothing newer is. Without it, the site would get
+// another key. What is damaged is begun anew: damage is why.
+func (a *Announcer) Load(ctx context.Context, c Config, isNewer bool, now time.Time) (damage, err error) {
+	a.loading.Lock()
+	defer a.loading.Unlock()
+	a.mu.Lock()
+	isLoaded := a.isLoaded && !isNewer
+	a.mu.Unlock()
+	var s state
+	if !isLoaded {
+		damage, err = a.load(ctx, &s, c.Key)
+	}
+	if err != nil {
+		return damage, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !isLoaded {
+		a.state = s
+		a.isLoaded = true
+	}
+	a.config = c
+	a.state.configure(c, now)
+	return damage, nil
+}
+
+// load loads what is stored. A key that is made is used once it is stored: else another process would have another one.
+func (a *Announcer) load(ctx context.Context, s *state, key string) (damage, err error) {
+	data := a.inherited
+	err = a.file.Load(ctx, func(stored []byte) { data = stored })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if data != nil {
+		damage = json.Unmarshal(data, s)
+	}
+	if damage != nil {
+		*s = state{} // a part of it may have been read
+	}
+	s.Key = cmp.Or(key, s.Key)
+	if IsKey(s.Key) {
+		return damage, nil
+	}
+	s.Key = fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) // it is public
+	return damage, a.file.Save(ctx, func() ([]byte, error) { return json.Marshal(s) })
+}
+
+// configure sets the key and the targets. Those that are kept go on, and new ones are told what changes from now on.
+func (s *state) configure(c Config, now time.Time) {
+	s.Key = cmp.Or(c.Key, s.Key)
+	was := s.Targets
+	s.Targets = nil
+	for _, of := range c.Targets {
+		isIt := func(t *target) bool { return t != nil && t.Target == of } // nil: what is stored may be damaged
+		isUnused := of.Kind == IndexNow && !origin.IsPublic(c.Origin)      // search engines could not reach the site
+		if isUnused || slices.ContainsFunc(s.Targets, isIt) {
+			continue
+		}
+		t := &target{Status: Status{Target: of}}
+		if i := slices.IndexFunc(was, isIt); i >= 0 {
+			t = was[i]
+		}
+		isBeyond := t.Told.At > math.MaxUint32 // which no record reaches: the clock was wrong
+		if of.Kind == IndexNow && (t.Told.At == 0 || isBeyond) {
+			t.Told = Change{At: now.Unix()}
+		}
+		s.Targets = append(s.Targets, t)
+	}
+}
+
+// Save stores what is to be stored, if it is loaded.
+func (a *Announcer) Save(ctx context.Context) error {
+	data := a.Encode()
+	if data == nil {
+		return nil
+	}
+	return a.file.Save(ctx, func() ([]byte, error) { return data, nil })
+}
+
+// Encode returns what is stored; nil: it is not loaded.
+func (a *Announcer) Encode() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.isLoaded {
+		return nil
+	}
+	data, _ := json.Marshal(a.state) // of strings and numbers: there are no errors
+	return data
+}
+
+// Key returns the key of IndexNow, which is what the key file holds; "": it is not loaded.
+func (a *Announcer) Key() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state.Key
+}
+
+// Status returns the state of each target.
+func (a *Announcer) Status(now time.Time) (all []Status) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.state.Targets {
+		s := t.Status
+		if s.Waiting > 0 && !s.Stopped {
+			s.Next = t.due(now)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Select returns what a selection is to know that begins now. Until Published is called, nothing is told that it may find.
+func (a *Announcer) Select(now time.Time) indexing.Notices {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.selecting = now.Unix()
+	n := indexing.Notices{Now: a.selecting, IsKnown: a.state.Known}
+	for _, t := range a.state.Targets {
+		if t.Kind == IndexNow {
+			n.Told = max(n.Told, t.Told.At, t.Until.At)
+		}
+	}
+	n.Behind = cmp.Or(a.state.behind(), n.Told)
+	return n
+}
+
+// Behind returns the time up to which all targets were told of pages; 0: nobody is told.
+func (a *Announcer) Behind() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state.behind()
+}
+
+// behind is Behind. A target that is stopped is not behind.
+func (s *state) behind() (at int64) {
+	for _, t := range s.Targets {
+		if t.Kind == IndexNow && !t.Stopped {
+			at = cmp.Or(min(at, t.Told.At), t.Told.At)
+		}
+	}
+	return at
+}
+
+// Publication is what a refresh has published.
+type Publication struct {
+	First     bool            // no page was listed before
+	Complete  bool            // all pages were fetched, and nothing is held back
+	Documents map[Kind]string // digests of the sitemap and the feed
+}
+
+// Published has what was published be told.
+func (a *Announcer) Published(p Publication) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.selecting = 0
+	a.documents = p.Documents
+	isKnown := a.state.Known && !p.First
+	a.state.Known = isKnown || p.Complete
+	for _, t := range a.state.Targets {
+		// All of it is new to everybody, or to a target that is new itself.
+		isNew := !isKnown || t.Told.Path == ""
+		if t.Kind != IndexNow && isNew {
+			t.Told.Path = p.Documents[t.Kind]
+		}
+	}
+	select {
+	case a.published <- struct{}{}:
+	default: // it is told already
+	}
+}

@@ -1,0 +1,182 @@
+package announce
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestChoose: what a target is told: the oldest changes after its cursor that are ripe, none skipped; and what its cursor is then.
+func TestChoose(t *testing.T) {
+	all := []Change{{5, "/e"}, {3, "/c"}, {1, "/a"}, {2, "/b"}, {3, "/d"}, {9, "/f"}}
+	for _, test := range []struct {
+		told    Change
+		n       int
+		ripe    int64 // up to then
+		want    string
+		end     Change
+		waiting int
+		next    int64
+	}{
+		{Change{}, 10, 10, "/a /b /c /d /e /f", Change{10, ""}, 6, 0},
+		{Change{}, 10, 4, "/a /b /c /d", Change{4, ""}, 6, 5},
+		{Change{}, 3, 10, "/a /b /c", Change{3, "/c"}, 6, 3}, // the second goes on
+		{Change{}, 2, 10, "/a /b", Change{3, ""}, 6, 3},
+		{Change{3, "/c"}, 10, 4, "/d", Change{4, ""}, 3, 5},
+		{Change{4, ""}, 10, 4, "", Change{}, 2, 5},
+		{Change{9, "/f"}, 10, 10, "", Change{}, 0, 0},
+		{Change{}, 0, 10, "", Change{}, 6, 1},
+	} {
+		got := choose(slices.Values(all), test.told, test.n, func(c Change) bool { return c.At <= test.ripe })
+		hasOldest := got.oldest != 0
+		if hasOldest != (len(got.paths) > 0) {
+			t.Errorf("after %v: the oldest of %q is of %d", test.told, got.paths, got.oldest)
+		}
+		if paths := strings.Join(got.paths, " "); paths != test.want || got.end != test.end || got.waiting != test.waiting || got.next != test.next {
+			t.Errorf("after %v: got %+v, want %+v", test.told, got, test)
+		}
+	}
+}
+
+// TestChooseMany: of very many changes, the oldest are chosen, whatever their order is.
+func TestChooseMany(t *testing.T) {
+	const n = 7*maxBatch + 5
+	changes := func(yield func(Change) bool) {
+		for i := range n {
+			at := int64(i*7919%n) + 1
+			if !yield(Change{at, fmt.Sprint("/", at)}) {
+				return
+			}
+		}
+	}
+	got := choose(changes, Change{}, maxBatch, func(Change) bool { return true })
+	if len(got.paths) != maxBatch || got.paths[0] != "/1" || got.end != (Change{At: maxBatch + 1}) || got.waiting != n || got.next != maxBatch+1 {
+		t.Errorf("got %d paths from %s up to %v, %d wait, next %d", len(got.paths), got.paths[0], got.end, got.waiting, got.next)
+	}
+}
+
+// TestPauses: after how many minutes the next request may follow some responses. Failures in a row double them, up to six
+// hours; an accepted request ends that. A key that is refused is tried for a day, whatever else fails meanwhile.
+func TestPauses(t *testing.T) {
+	const doubled = "1 2 4 8 16 32 64 128 256 360 360 360 "
+	n := func(status, n int) []int { return slices.Repeat([]int{status}, n) }
+	for _, test := range []struct {
+		responses []int
+		want      string
+	}{
+		{slices.Concat(n(503, 12), []int{200, 503}), doubled + "1 1"},
+		{n(403, 13), doubled + "stop"},
+		{slices.Concat(n(403, 9), n(503, 3), n(403, 3)), doubled + "360 360 360"},
+		{slices.Concat(n(503, 3), n(403, 13)), doubled + "360 360 360 stop"},
+		{slices.Concat(n(403, 9), []int{200}, n(403, 13)), "1 2 4 8 16 32 64 128 256 1 " + doubled + "stop"},
+	} {
+		s := target{Status: Status{Target: Target{Kind: IndexNow}}}
+		var got []string
+		for _, status := range test.responses {
+			b := batch{paths: []string{"/a"}, end: Change{1, "/a"}, oldest: epoch.Unix()}
+			s.begin(b, epoch)
+			s.end(b, Outcome{Requested: true, Status: status}, epoch)
+			minutes := fmt.Sprint(math.Round(100*s.Pause.Minutes()) / 100)
+			if s.Stopped {
+				minutes = "stop"
+			}
+			got = append(got, minutes)
+		}
+		if got := strings.Join(got, " "); got != test.want {
+			t.Errorf("minutes: %v, want %s", got, test.want)
+		}
+	}
+}
+
+// TestLate: what is told late is told again no sooner than anything else: the next request waits for the interval of a URL.
+func TestLate(t *testing.T) {
+	for age, want := range map[time.Duration]time.Duration{time.Minute: Gap, 2 * time.Minute: 10 * time.Minute} {
+		s := target{Status: Status{Target: Target{Kind: IndexNow}}}
+		b := batch{paths: []string{"/a"}, end: Change{1, "/a"}, oldest: epoch.Add(-age).Unix()}
+		s.begin(b, epoch)
+		s.end(b, Outcome{Status: 200}, epoch)
+		if s.Pause != want {
+			t.Errorf("after %s: got %s, want %s", age, s.Pause, want)
+		}
+	}
+}
+
+// TestDaily: a day of UTC has so many URLs, whatever the clock does.
+func TestDaily(t *testing.T) {
+	s := target{Status: Status{Target: Target{Kind: IndexNow}}}
+	for i, step := range []struct {
+		at   time.Duration
+		told int
+		left int // before
+	}{
+		{0, 60, 100},
+		{time.Hour, 40, 40},
+		{11 * time.Hour, 0, 0},
+		{12 * time.Hour, 5, 100}, // the next day
+		{13 * time.Hour, 0, 95},
+		{-time.Hour, 0, 100}, // the clock was set back
+	} {
+		now := epoch.Add(step.at)
+		if got := s.left(100, now); got != step.left {
+			t.Errorf("step %d: got %d, want %d", i, got, step.left)
+		}
+		if step.told > 0 {
+			s.told(step.told, now)
+		}
+	}
+	if got := new(target).left(MaxDaily, epoch); got != maxBatch {
+		t.Errorf("got %d in a request", got)
+	}
+}
+
+// TestDue: a clock that was set back, or damage of what is stored, stops no target.
+func TestDue(t *testing.T) {
+	for _, test := range []struct {
+		last  time.Duration
+		pause time.Duration
+		want  time.Duration
+	}{
+		{-time.Minute, time.Hour, 59 * time.Minute},
+		{50 * 365 * day, time.Hour, time.Hour},
+		{0, 1 << 62, day},
+	} {
+		s := target{Status: Status{Last: epoch.Add(test.last)}, Pause: test.pause}
+		if got := s.due(epoch).Sub(epoch); got != test.want {
+			t.Errorf("%+v: got %s", test, got)
+		}
+	}
+}
+
+func TestChecks(t *testing.T) {
+	check := func(target Target, isGood bool) {
+		if err := target.Check(); (err == nil) != isGood {
+			t.Errorf("%q: %v", target, err)
+		}
+	}
+	for key, isGood := range map[string]bool{key: true, "A-z0-9-8": true, strings.Repeat("a", 128): true, "1234567": false,
+		strings.Repeat("a", 129): false, "12345678\n": false, "1234567/": false, "": false} {
+		if IsKey(key) != isGood {
+			t.Errorf("%q is a key: %t", key, !isGood)
+		}
+	}
+	for target, isGood := range map[string]bool{DefaultEndpoint: true, "http://127.0.0.1:8080/indexnow": true, "api.indexnow.org/indexnow": false,
+		"ftp://example.com/": false, "https://user:secret@example.com/": false, "https://exa mple.com/": false, "https://example.com/%zz": false} {
+		check(Target{IndexNow, target}, isGood)
+		check(Target{Ping, target}, false)
+		check(Target{Ping, target + "?u={sitemap}"}, isGood)
+		check(Target{Hub, target + "?u={sitemap}"}, false)
+		check(Target{Ping, target + "?u={sitemap}&v={other}"}, false)
+	}
+	for target, want := range map[Target]string{
+		{Ping, DefaultEndpoint}:                    "the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces",
+		{Hub, DefaultEndpoint + "?{sitemap}"}:      "{sitemap} is replaced in the URL of a ping only: remove it",
+		{IndexNow, DefaultEndpoint + "?{sitemap}"}: "{sitemap} is replaced in the URL of a ping only: remove it",
+	} {
+		if err := target.Check(); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", target, err, want)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package html
+
+import (
+	"bytes"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+var seeds = []string{
+	`<!doctype html><title>a</title><meta name=robots content="noindex"><link rel=canonical href="/b"><p>c <a href=d>e</a>`,
+	`<nav>a<div role=main>b<svg><title/><p>c</svg><table><td><nav>d<td>e</table>`,
+	`<base href="//x/y"><meta http-equiv=refresh content="0;url='z'"><img src=a alt="b&amp;">`,
+	`<script type="application/ld+json">{"@graph":[{"url":"/a","dateModified":"2024-05-01"}]}</script>`,
+	`<script><!--<script></script>--></script><!-- a --!><![CDATA[b]]><textarea></p></textarea><plaintext>c`,
+	"<meta charset=shift_jis>\x83e\x83X<p \x00=\x00 a=&notit; b='", "\xff\xfe<\x00p\x00>\x00",
+	`<template><main>a</template></nav><math><mi><b>c</math><select><option><div>d</select>`,
+	`<link rel=alternate hreflang=de-at href=?q#f><a rel=nofollow href=../../x%2f%7E><a href="https:\\x\y">`,
+	`<head></head><noscript>a</noscript><frameset><p></body></html><meta property=og:image content=data:,>`,
+	`<a =href=x =rel><a/href/=x/rel=y/><a b='c>d'e href="x"rel=y><a href="x>`, `</><?x?></ x><!-->a<!--->b<!---!>--><b/a=/><br/></b/>`,
+	`<html lang=de-AT><meta name=description content="a&amp;b"><link rel=alternate type="text/markdown; a=b" href=c.md><meta property=og:title content=d>`,
+	`<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-01","headline":"a\nb"}</script><meta property=og:description content=c>`,
+	`<html xml:lang=fr><meta http-equiv=content-language content=it><meta property=article:published_time content=2024-05-01><time pubdate>1 May 2024</time>`,
+	`<title`, "<textarea>", `<link rel=canonical href=/a><link rel=canonical href=/b>`, "a<![CDATA[x]]>b</ x>d<!x>e", "a < b <3 c<", "<!-- never ends <p>",
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s), "/docs/a.html?x", "text/html; charset=iso-8859-1")
+		f.Add([]byte(s), "/", "application/xhtml+xml")
+	}
+	f.Fuzz(func(t *testing.T, body []byte, path, contentType string) {
+		p := testPage
+		p.Path = path
+		p.Header = http.Header{"Content-Type": {contentType}}
+		want := NewParser(everything).Parse(bytes.Clone(body), p)
+		checkBounds(t, want)
+		checkBlocks(t, body, p, want)
+		before := bytes.Clone(body)
+		got := NewParser(everything).Parse(body, p)
+		if !bytes.Equal(body, before) {
+			t.Fatal("the body was modified")
+		}
+		for i := range body {
+			body[i] = '!'
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("it refers to the body: %+v, not %+v", got, want)
+		}
+	})
+}
+
+// checkBlocks: a page that was read has a sum, also without text, and a comment at its end does not change it.
+func checkBlocks(t *testing.T, body []byte, p Page, m Meta) {
+	t.Helper()
+	if m.Blocks == 0 {
+		t.Fatal("it is not known which text dates the page")
+	}
+	behind := append(bytes.Clone(body), "<!-- more -->"...)
+	if got := NewParser(everything).Parse(behind, p); got.Text == m.Text && got.Blocks != m.Blocks && len(body) < MaxBody {
+		t.Fatalf("a comment changes the sum: %x, %x", got.Blocks, m.Blocks)
+	}
+}
+
+func checkBounds(t *testing.T, m Meta) {
+	t.Helper()
+	if len(m.Links) > MaxLinks || len(m.Images) > MaxImages || len(m.Alternates) > MaxAlternates {
+		t.Fatalf("got %+v", m)
+	}
+	for _, s := range []string{m.Title, m.Headline, m.Description} {
+		if line := strings.Join(strings.Fields(s), " "); line != s || !utf8.ValidString(line) ||
+			utf8.RuneCountInString(line) > MaxTitle || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Fatalf("title, headline or description %q", s)
+		}
+	}
+	if m.ModifiedDay && m.Modified == 0 || m.Modified > now.Unix()+24*3600 {
+		t.Fatalf("date: %d", m.Modified)
+	}
+	if m.PublishedDay && m.Published == 0 || m.Published > now.Unix()+24*3600 {
+		t.Fatalf("date of publication: %d", m.Published)
+	}
+	if m.Published == 0 && m.Headline != "" || m.Lang != onlyLanguage(m.Lang) {
+		t.Fatalf("published %d, headline %q, language %q", m.Published, m.Headline, m.Lang)
+	}
+	seen := map[string]bool{}
+	for _, l := range m.Links {
+		normal, err := page.Normal(l)
+		if err != nil || normal != l || seen[l] || len(testPage.Base)+len(l) > MaxURL {
+			t.Fatalf("link %q: %q, %v", l, normal, err)
+		}
+		seen[l] = true
+	}
+	urls := append([]string{m.Canonical, m.Refresh, m.Markdown}, m.Images...)
+	for _, a := range m.Alternates {
+		urls = append(urls, a.URL)
+	}
+	for _, u := range urls {
+		if u != "" && (!strings.HasPrefix(u, "https://") && !strings.HasPrefix(u, "http://") || len(u) > MaxURL || strings.ContainsAny(u, " #<>\"\n\x00")) {
+			t.Fatalf("URL %q", u)
+		}
+	}
+}
+
+func FuzzHeader(f *testing.F) {
+	f.Add("noindex, googlebot: none", `</a>; rel="canonical", <b>; rel=alternate; hreflang=de`, "0;url=x")
+	f.Add("unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT", `<a>;rel="\"`, "1;'")
+	f.Add("a:b:c,: ;", `<>,;=<`, ".")
+	f.Fuzz(func(t *testing.T, robots, link, refresh string) {
+		p := testPage
+		p.Header = http.Header{"X-Robots-Tag": {robots}, "Link": {link}, "Refresh": {refresh}}
+		got := Header(p)
+		checkBounds(t, got)
+		parsed := NewParser(Options{Alternates: true}).Parse(nil, p)
+		got.Blocks = parsed.Blocks // which is of the body
+		if !reflect.DeepEqual(got, parsed) {
+			t.Fatalf("alone: %+v, with an empty body: %+v", got, parsed)
+		}
+		p.Header.Add("X-Robots-Tag", "noindex")
+		if !Header(p).NoIndex {
+			t.Fatal("one header hides another")
+		}
+	})
+}
+
+// FuzzRobotsTag: whatever comes before, a directive after a comma counts, and one for another robot does not.
+func FuzzRobotsTag(f *testing.F) {
+	for _, s := range []string{"", "noindex", "a: b", "unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT", "max-snippet: -1 , x", "googlebot:", ":::,;"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		noindex, nofollow := parseRobots(s, now)
+		if len(s) > 1000 {
+			return
+		}
+		if other, _ := parseRobots("otherbot: "+s, now); other && !strings.Contains(s, ":") {
+			t.Fatalf("%q counts for another robot", s)
+		}
+		if all, _ := parseRobots(s+", x, *: noindex", now); !all && !strings.HasSuffix(strings.TrimRight(s, " \t\r\n\f"), ":") {
+			t.Fatalf("%q hides what is behind it", s)
+		}
+		if again, follow := parseRobots(strings.ToUpper(s), now); strings.EqualFold(s, strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
+			t.Fatalf("%q: case matters", s)
+		}
+	})
+}
+
+// FuzzText: what is not part of the text changes nothing, wherever it is; a word does.
+func FuzzText(f *testing.F) {
+	f.Add("some text", "x")
+	f.Add("a <b>c", "--><p>")
+	f.Add("&amp;", "</nav></script>")
+	f.Add("\u00a0", "")
+	f.Fuzz(func(t *testing.T, text, noise string) {
+		text, noise = html.EscapeString(text), html.EscapeString(noise)
+		document := func(noise, text string) uint64 {
+			p := withHeader("Content-Type", "text/html; charset=utf-8")
+			return NewParser(Options{}).Parse([]byte(`<!doctype html><head><script src="`+noise+`">`+noise+`</script><!--`+noise+`--><title>t</title></head>
+<body id="`+noise+`"><nav>`+noise+`</nav><p>a `+text+`<!--`+noise+`--> b</p><script>`+noise+`</script>
+<template>`+noise+`</template><svg>`+noise+`</svg><img src="`+noise+`"><input value="`+noise+`"><footer>`+noise+`</footer>`), p).Text
+		}
+		if document(noise, text) != document("", text) {
+			t.Fatalf("%q changes the hash of %q", noise, text)
+		}
+		if document(noise, text) == document(noise, text+"word") {
+			t.Fatalf("a word changes nothing in %q", text)
+		}
+	})
+}
+
+// FuzzBlocks: blocks add the same to the sum whatever else is on the page, in any order.
+func FuzzBlocks(f *testing.F) {
+	for _, s := range seeds {
+		f.Add(s, "some text")
+	}
+	f.Add("Last updated 2026-11-24", "2026")
+	f.Add("© 2019-2026 Example", "a. 1 May")
+	f.Fuzz(func(t *testing.T, text, more string) {
+		text, more = html.EscapeString(text), html.EscapeString(more)
+		sum := func(body string) uint64 {
+			p := withHeader("Content-Type", "text/html; charset=utf-8")
+			return NewParser(Options{}).Parse([]byte("<main><p>a"+body+"</main>"), p).Blocks
+		}
+		if sum("<p>"+text)-sum("") != sum("<p>b<div>"+text+"</div>")-sum("<p>b") {
+			t.Fatalf("%q: other differences on other pages", text)
+		}
+		if sum("<p>"+text+"<hr>b<hr>"+more) != sum("<p>"+more+"<hr>b<hr>"+text) {
+			t.Fatalf("%q, %q: the order matters", text, more)
+		}
+	})
+}
+
+// FuzzMask: what is masked has no digit, and is else a part of the block.
+func FuzzMask(f *testing.F) {
+	for _, s := range []string{
+		"Last updated 2026-11-24 10:32 UTC", "© 2025–2026 Foo", "generated by Sphinx 7.2 on Nov 24, 2026", "最終更新日 2026年11月24日",
+		"2026年11月24日更新", "Zuletzt am 24. November 2026 geändert", "(c) 1999, v3 10h32 2026-", "\xff2026\xe5©",
+	} {
+		f.Add([]byte(s), []byte("Last updated"))
+	}
+	f.Fuzz(func(t *testing.T, block, label []byte) {
+		var m masker
+		got := bytes.Clone(m.mask(block, label))
+		if bytes.Equal(got, block) {
+			return
+		}
+		rest := block
+		for _, c := range bytes.ReplaceAll(got, []byte("#"), nil) { // a subsequence
+			i := bytes.IndexByte(rest, c)
+			if i < 0 {
+				t.Fatalf("%q: got %q", block, got)
+			}
+			rest = rest[i+1:]
+		}
+		if !hasDigit(block) || hasDigit(got) {
+			t.Fatalf("%q: got %q", block, got)
+		}
+		if again := m.mask(block, label); !bytes.Equal(again, got) {
+			t.Fatalf("%q: got %q, then %q", block, got, again)
+		}
+	})
+}

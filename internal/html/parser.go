@@ -1,0 +1,330 @@
+package html
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+)
+
+// Parser reads pages. It may be used by several goroutines at once.
+type Parser struct{ options Options }
+
+// NewParser returns a Parser.
+func NewParser(o Options) *Parser { return &Parser{options: o} }
+
+// Parse returns the metadata in body, as far as MaxBody, and in the header, whatever body is. Nothing in it refers to body.
+func (p *Parser) Parse(body []byte, pg Page) Meta {
+	r := newReader(p.options, pg)
+	if !r.meta.Unreadable {
+		r.isCut = len(body) >= MaxBody // who fetches the body may cut it there
+		r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
+	}
+	return r.finish()
+}
+
+// Header returns the metadata that the header of a response declares: all there is of one whose body is not HTML.
+func Header(pg Page) Meta { return newReader(Options{Alternates: true}, pg).finish() }
+
+// reader reads a page.
+type reader struct {
+	options    Options
+	now        time.Time
+	self, base location // of the page, and what its references are relative to
+	meta       Meta
+
+	tokens
+	raw atom.Atom // the element that has begun, if there are no tags in it
+	elements
+	blockCounter
+	xhtml             bool // the response is XHTML
+	inBody            bool
+	hasBase           bool // a <base> has come
+	nofollow          bool // no link of the page is to be followed
+	severalCanonicals bool // that differ
+	isJSON            bool // the script that has begun is JSON-LD
+
+	texts    [parts]textHash
+	images   [parts][]string
+	modified declaredDate
+	things   []thing // of JSON-LD, with a date of modification
+
+	newsItem
+
+	shared struct{ title, description string } // what the page is called where it is shared: og:title, og:description
+
+	seen map[string]bool // paths of Links
+}
+
+// Parts of a page, in the order in which its text is looked for.
+const (
+	inMainPart = iota
+	inOtherPart
+	inHead
+	parts
+)
+
+// newReader returns a reader of a page that has read its header.
+func newReader(o Options, pg Page) *reader {
+	normal, _ := page.Normal(pg.Path)
+	self := location{pg.Base, cmp.Or(normal, pg.Path)}
+	r := &reader{
+		options: o,
+		now:     pg.Now,
+		self:    self,
+		base:    self,
+		seen:    make(map[string]bool),
+	}
+	r.readHeader(pg.Header)
+	return r
+}
+
+// readBody reads all of a body.
+func (r *reader) readBody(body []byte, contentType string) {
+	r.xhtml = mediaType(contentType) == xhtml
+	r.begin(toUTF8(body, contentType))
+	for kind := r.next(); kind != html.ErrorToken; kind = r.next() {
+		raw := r.raw
+		r.raw = 0
+		switch kind {
+		case html.TextToken:
+			r.text(raw)
+		case html.StartTagToken:
+			r.startTag(elementTraits[r.name])
+		case html.EndTagToken:
+			r.endTag(elementTraits[r.name])
+		case html.DoctypeToken:
+			r.meta.Document = r.meta.Document || !r.inBody
+		}
+	}
+	r.gap(false)
+	r.meta.Blocks = r.blockSum()
+}
+
+// finish returns what is known of the page.
+func (r *reader) finish() Meta {
+	if r.severalCanonicals || r.meta.Canonical == r.self.url() {
+		r.meta.Canonical = ""
+	}
+	r.readThings()
+	r.meta.Modified = r.modified.unix
+	r.meta.ModifiedDay = r.modified.day
+	r.meta.Description = cmp.Or(r.meta.Description, r.shared.description)
+	if !r.options.Descriptions {
+		r.meta.Description = ""
+	}
+	if r.options.Articles {
+		r.readArticle()
+	}
+	r.meta.Text = cmp.Or(r.texts[inMainPart].sum(), r.texts[inOtherPart].sum(), r.texts[inHead].sum())
+	r.readImages()
+	if r.nofollow {
+		r.meta.Links = nil
+	}
+	return r.meta
+}
+
+// readImages lists the images of the head, which are what a page is shared with, and those of the content.
+func (r *reader) readImages() {
+	body := inOtherPart
+	if r.hasMain {
+		body = inMainPart
+	}
+	for _, u := range append(r.images[inHead], r.images[body]...) {
+		if len(r.meta.Images) < MaxImages && !slices.Contains(r.meta.Images, u) {
+			r.meta.Images = append(r.meta.Images, u)
+		}
+	}
+}
+
+// text reads text; raw is the element that it is in, if there are no tags in that. The first text that is not of
+// the head begins the body.
+func (r *reader) text(raw atom.Atom) {
+	if r.region&(inTemplate|inNoscript) != 0 {
+		return
+	}
+	s := r.Text()
+	isBetweenTags := !r.inBody && raw == 0 && len(bytes.TrimSpace(s)) == 0 // of the head
+	if isBetweenTags {
+		return
+	}
+	switch raw {
+	case atom.Script:
+		if r.isJSON {
+			r.readJSON(s)
+		}
+	case atom.Title:
+		r.texts[inHead].write(cleaned(s))
+		if r.options.Titles && r.meta.Title == "" {
+			r.meta.Title = oneLine(s)
+		}
+	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
+		r.inBody = true
+		r.writeText(s)
+	}
+}
+
+// part is the part of the body that is being read.
+func (r *reader) part() int {
+	if r.region&inMain != 0 {
+		return inMainPart
+	}
+	return inOtherPart
+}
+
+func (r *reader) startTag(is traits) {
+	// In HTML, a slash at the end of a tag means nothing, but it does in the SVG in it.
+	isXML := r.xhtml || r.region&inSVG != 0 || r.name == atom.Svg
+	isEmpty := r.closed && isXML
+	hasText := is&rawText != 0 && !isEmpty && r.region&inSVG == 0
+	if hasText {
+		r.raw = r.name
+	} else {
+		r.NextIsNotRawText()
+	}
+	if r.region&inTemplate == 0 {
+		r.element(is)
+	}
+	if is&inline == 0 {
+		r.gap(false)
+		r.inTitle = r.name == atom.H1 || r.inTitle
+	}
+	if is&tracked != 0 && !isEmpty {
+		r.openElement()
+	}
+}
+
+func (r *reader) endTag(is traits) {
+	// Other end tags end no head (https://html.spec.whatwg.org/multipage/parsing.html#the-after-head-insertion-mode).
+	endsHead := r.name == atom.Body || r.name == atom.Html || r.name == atom.Br
+	if endsHead && r.region&inTemplate == 0 {
+		r.inBody = true
+	}
+	if is&inline == 0 {
+		r.gap(is&heading != 0)
+		r.inTitle = false // an <h1> may lack its end tag
+	}
+	if r.name == atom.A {
+		r.inLink = r.inLink && r.region&inNoscript != 0
+	}
+	if is&tracked != 0 {
+		closed := r.close(r.name)
+		for i := range closed {
+			r.endElement(&closed[len(closed)-1-i]) // from within
+		}
+	}
+}
+
+// element reads a start tag. Only links and images count in pictures, and in what is shown in place of a script: lists that a
+// script loads, and images.
+func (r *reader) element(is traits) {
+	switch r.name {
+	case atom.A, atom.Area:
+		r.anchor()
+	case atom.Img, atom.Image:
+		r.image()
+	}
+	if r.region&(inSVG|inNoscript) != 0 {
+		return
+	}
+	r.inBody = r.inBody || is&ofHead == 0
+	switch r.name {
+	case atom.Html:
+		r.meta.Document = true
+		r.readLang()
+	case atom.Head, atom.Body, atom.Title:
+		r.meta.Document = true
+	case atom.Time:
+		r.readPubdate()
+	case atom.Frame, atom.Iframe:
+		// What it shows is a page. A srcdoc is shown in place of the src
+		// (https://html.spec.whatwg.org/multipage/iframe-embed-object.html#the-iframe-element).
+		if r.attribute("srcdoc") == nil {
+			r.addLink(r.attribute("src"))
+		}
+	case atom.Meta:
+		r.metaTag()
+	case atom.Link:
+		// Search engines accept a canonical in the head only
+		// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
+		if !r.inBody {
+			r.link()
+		}
+	case atom.Base:
+		r.baseTag()
+	case atom.Script:
+		r.isJSON = mediaType(string(r.attribute("type"))) == "application/ld+json"
+	}
+}
+
+// baseTag reads a <base>. The first one with a URL counts
+// (https://html.spec.whatwg.org/multipage/semantics.html#the-base-element).
+func (r *reader) baseTag() {
+	href := r.attribute("href")
+	if href == nil || r.inBody || r.hasBase {
+		return
+	}
+	r.hasBase = true
+	if base, ok := r.self.resolve(href); ok {
+		r.base = base
+	}
+}
+
+// anchor reads an <a> or <area>.
+func (r *reader) anchor() {
+	href := r.attribute("href")
+	if href == nil {
+		href = r.attribute("xlink:href") // in SVG
+	}
+	path, isOnSite := r.addLink(href)
+	if r.name == atom.A && r.region&inNoscript == 0 {
+		r.inLink = isOnSite
+		r.leaves = path != r.self.path
+	}
+}
+
+// addLink adds a link of the tag to another page, and returns to which page of the site it leads. A mere fragment leads nowhere.
+func (r *reader) addLink(href []byte) (path string, isOnSite bool) {
+	to, ok := r.base.resolve(href)
+	if !ok || to.origin != r.self.origin {
+		return "", false
+	}
+	isKnown := to.path == r.self.path || r.seen[to.path]
+	if !isKnown && len(r.meta.Links) < MaxLinks && !hasWord(r.attribute("rel"), "nofollow") {
+		r.seen[to.path] = true
+		r.meta.Links = append(r.meta.Links, to.path)
+	}
+	return to.path, true
+}
+
+// image reads an <img>. Its alternative text is part of the text. Its URL is the first of srcset if src has none, as where
+// a script loads it. What is as small as a dot counts visitors.
+func (r *reader) image() {
+	r.gap(false)
+	r.writeText(r.attribute("alt"))
+	r.gap(false)
+	isDot := string(r.attribute("width")) == "1"
+	if !r.region.hasContent() || isDot {
+		return
+	}
+	src := r.attribute("src")
+	if len(src) == 0 || bytes.HasPrefix(src, []byte("data:")) {
+		first, _, _ := bytes.Cut(bytes.TrimLeft(r.attribute("srcset"), ", \t\r\n"), []byte(" "))
+		src = bytes.TrimRight(first, ",")
+	}
+	r.addImage(r.part(), src)
+}
+
+func (r *reader) addImage(part int, ref []byte) {
+	if !r.options.Images || len(r.images[part]) >= MaxImages {
+		return
+	}
+	if u := r.base.absolute(ref); u != "" {
+		r.images[part] = append(r.images[part], u)
+	}
+}

@@ -1,0 +1,171 @@
+package indexing
+
+import (
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// How long a page has to stay as it is before search engines are told. Only tests set less.
+var (
+	AddedFor   = 90 * time.Second // a page that was added
+	RemovedFor = 3 * time.Minute  // one that was removed, as a deployment may fail
+)
+
+// MovedApart is the least time between two changes of a page that are told: ten minutes between two notices, of which the first may
+// be a minute late, as targets are told once a minute.
+const MovedApart = 11 * time.Minute
+
+// Notices are what a selection is to know of those who are told of changes. The zero value: nobody is.
+type Notices struct {
+	Now     int64 // in Unix seconds
+	Told    int64 // the latest change that any of them was told: see [store.Record.Moved]; 0: nobody is told
+	Behind  int64 // the latest change that all of them were told
+	IsKnown bool  // pages that were not listed before are new to everybody
+}
+
+// move is what has become of a page since the last selection.
+type move uint8
+
+const (
+	unmoved move = iota
+	added        // it was not listed
+	edited       // the page itself is another one
+	redated      // only its date is
+	removed      // it is gone
+	hidden       // settings or other pages leave it out, and its URL responds as before
+)
+
+// moveOf says what has become of a page: rec has the previous selection.
+func moveOf(rec *store.Record, status Status, is store.Selected, isTemplate bool) move {
+	was := rec.Selected
+	switch {
+	case was.Listed && is.Listed:
+		if !isChange(rec, is, isTemplate) {
+			return unmoved
+		}
+		if isOwn(rec, is, isTemplate) && is.LastMod != 0 {
+			return edited
+		}
+		return redated
+	case is.Listed:
+		return added
+	case !was.Listed:
+		return unmoved
+	case status.isGone():
+		return removed
+	}
+	return hidden
+}
+
+// note notes in a record from when on a move may be told. isOther: the text is another one than when the page was last listed.
+func (n *Notices) note(rec *store.Record, m move, isOther bool) {
+	if n.Told == 0 {
+		return
+	}
+	isUntold := int64(rec.Moved) > n.Told
+	isUndone := isUntold && rec.Turned
+	// Whoever is behind still takes the page for what it was before.
+	isTurn := !isUntold && n.Behind >= n.Told
+	switch m {
+	case added:
+		if isUndone && !isOther {
+			n.withdraw(rec, n.Told) // it was gone for a moment
+			return
+		}
+		if !n.IsKnown {
+			n.withdraw(rec, n.Behind)
+			return
+		}
+		n.set(rec, AddedFor)
+		rec.Turned = isTurn
+	case edited:
+		// What is still to be told is told of the page as it is then.
+		if !isUntold {
+			n.set(rec, 0)
+		}
+	case removed:
+		if isUndone {
+			n.withdraw(rec, n.Behind) // it came and went
+			return
+		}
+		n.set(rec, RemovedFor)
+		rec.Turned = isTurn
+	case hidden:
+		n.withdraw(rec, n.Behind)
+	}
+}
+
+// set has a move be told once it has lasted for a time: later than all that was told, so that no cursor is beyond it, and long
+// enough after the page's last notice, or no sooner than what it takes the place of.
+func (n *Notices) set(rec *store.Record, lasted time.Duration) {
+	const apart = int64(MovedApart / time.Second)
+	last := int64(rec.Moved)
+	isTold := last != 0 && last <= n.Told
+	if isTold {
+		last += apart
+	}
+	last = min(last, n.Now+apart) // the clock may have been set back
+	rec.Moved = store.Unix32(max(n.Now+int64(lasted/time.Second), n.Told+1, last))
+	rec.Turned = false
+}
+
+// withdraw has a page be one of which everybody was told who was told up to a time. A cursor may lie within its second.
+func (n *Notices) withdraw(rec *store.Record, told int64) {
+	rec.Moved = min(rec.Moved, store.Unix32(told-1))
+}
+
+// isChange reports whether a page that stays listed has another text or date. A first date
+// that is decided only after the page was listed does not count, unless its text has changed since it was found.
+func isChange(rec *store.Record, is store.Selected, isTemplate bool) bool {
+	was := rec.Selected
+	hasOtherDate := was.LastMod != is.LastMod || was.Day != is.Day
+	if was.Dated == is.Dated {
+		return hasOtherDate
+	}
+	if was.Dated == 0 {
+		return rec.Changed != 0
+	}
+	if isTemplate {
+		return hasOtherDate // as of pages that declare the date of the build
+	}
+	return hasOtherDate || !isKnown(rec)
+}
+
+// isKnown reports whether the change of a page's text counted already, as its date was listed before the text was
+// confirmed: a list told of it.
+func isKnown(rec *store.Record) bool {
+	was := rec.Selected
+	return !was.Day && rec.Before != 0 && was.LastMod > rec.Before
+}
+
+// isOwn reports whether the page itself is another one than when it was last listed, by its text or by the date that counts. Else another of
+// its dates counts, as where the settings have changed, or it was found the same.
+func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
+	was := rec.Selected
+	hasChanged := was.Dated != 0 || rec.Changed != 0 // else it has its first date
+	hasOtherText := hasChanged && was.Dated != is.Dated && !isTemplate
+	if hasOtherText {
+		return true
+	}
+	if was.LastMod == 0 {
+		return !is.Day && is.LastMod > datedTextSeenAt(rec) // since it was looked at last
+	}
+	isNewer := is.LastMod > was.LastMod
+	hasNoText := is.Dated == 0 // as other documents than HTML
+	if hasNoText {
+		return isNewer
+	}
+	// A date that is stated anew, not one to which the page returns.
+	isRestated := is.Text > was.Text && is.Text != int64(rec.Was)
+	return isNewer && isRestated && is.LastMod == is.Text
+}
+
+// datedTextSeenAt is when the text of a page by which its date was decided was last seen, in Unix seconds.
+func datedTextSeenAt(rec *store.Record) int64 {
+	hasChanged := rec.Steadiness.IsInDoubt() || rec.AwaitsDate()
+	if hasChanged && rec.Before != 0 {
+		return rec.Before
+	}
+	return rec.Fetched
+}

@@ -1,0 +1,119 @@
+package indexing
+
+import (
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+// round is what the changes of a day have in common, of pages that are files, or of the others. A template changes many pages
+// in the same way, or nearly all of them, each in another way: neither is a change of a page.
+type round struct {
+	differences map[uint64]int // of the texts that have changed in the last day, to how many pages have it
+	shared      map[uint64]bool
+	changes     []change
+	since       int64    // when the first change was found that is to be dated
+	files       int      // how many there are, as each scan looks at all of them
+	fetched     []uint32 // when the others were fetched
+	isRedesign  bool
+}
+
+// change is how the text of a page has changed, and when that was found.
+type change struct {
+	found      int64
+	difference uint64
+}
+
+// add takes a page into account that was dated before; isPending says that its last change is to be dated.
+func (r *round) add(rec *store.Record, isPending bool, now int64) {
+	if rec.Streak >= maxStreak {
+		return // that its text changes once more says nothing of the others
+	}
+	if rec.IsFile() {
+		r.files++
+	} else if !rec.Steadiness.IsInDoubt() {
+		r.fetched = append(r.fetched, store.Unix32(rec.Fetched))
+	}
+	isRecent := rec.Changed > now-day
+	if rec.Changed == 0 || !isPending && !isRecent {
+		return
+	}
+	difference := differenceOf(rec)
+	if difference == 0 {
+		return // the text of before is back
+	}
+	r.differences[difference]++
+	if isChosen(rec) {
+		return
+	}
+	found := foundAt(rec)
+	r.changes = append(r.changes, change{found, difference})
+	if isPending && (r.since == 0 || found < r.since) {
+		r.since = found
+	}
+}
+
+// isChosen reports whether a page was fetched because it may have changed: it is no sample of the others.
+func isChosen(rec *store.Record) bool {
+	return !rec.IsFile() && (rec.FoundBy.IsChosen() || rec.FoundBy == store.ByList)
+}
+
+// differenceOf returns how the text of a page differs from the one by which it was last dated.
+func differenceOf(rec *store.Record) uint64 {
+	if rec.Blocks == 0 {
+		return hash(rec.Path) | 1 // it is not known, and so like no other one
+	}
+	return rec.Difference
+}
+
+// decide is called once all pages were added.
+func (r *round) decide() {
+	const fewestShared = 5
+	looked := r.looked()
+	r.shared = make(map[uint64]bool)
+	for difference, n := range r.differences {
+		isMost := n >= fewestAlike && 2*n > looked
+		if n >= fewestShared || isMost {
+			r.shared[difference] = true
+		}
+	}
+	others := 0
+	for _, c := range r.changes {
+		if c.found >= r.from() && !r.shared[c.difference] {
+			others++
+		}
+	}
+	const fewestLooked = 10
+	r.isRedesign = r.since != 0 && looked >= fewestLooked && 2*others > looked
+}
+
+// from is when the round begins of the changes that are to be dated. A crawl finds few at a time, and a scan all.
+func (r *round) from() int64 {
+	if r.files > 0 {
+		return r.since
+	}
+	return r.since - hour
+}
+
+// looked is how many pages were looked at in the round.
+func (r *round) looked() int {
+	n := r.files
+	for _, at := range r.fetched {
+		if int64(at) >= r.from() {
+			n++
+		}
+	}
+	return n
+}
+
+// isTemplate reports whether a change that is to be dated is the template's.
+func (r *round) isTemplate(rec *store.Record) bool {
+	difference := differenceOf(rec)
+	return difference == 0 || r.shared[difference] || r.isRedesign && !isChosen(rec)
+}
+
+// isTemplateSince is isTemplate, of a change of the last day that was dated already.
+func (r *round) isTemplateSince(rec *store.Record) bool {
+	if r.shared[differenceOf(rec)] {
+		return true
+	}
+	return r.isRedesign && !rec.IsFile() && foundAt(rec) >= r.from() && !isChosen(rec)
+}
