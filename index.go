@@ -451,7 +451,7 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 	var m meta
 	before := s.published()
 	snapshot, err := r.Open(ctx, &m, before.snapshot, func(key string, err error) {
-		s.logger.Warn("the stored records are damaged: they are set aside, and pages are fetched again",
+		s.logger.Warn("the stored records are damaged: their pages are fetched again",
 			zap.String("key", key), zap.Error(err))
 	})
 	// Damage was told above.

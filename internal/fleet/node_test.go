@@ -1034,7 +1034,7 @@ func (u unreadable) Load(ctx context.Context, key string) ([]byte, error) {
 	return nil, syscall.EIO
 }
 
-// TestUnreadable: an object that a node cannot load for an hour is given up, and stored anew, if the storage has others.
+// TestUnreadable: an object that a node cannot load for ten minutes is given up, and stored anew, if the storage has others.
 // What the node has copies of says nothing of the storage.
 func TestUnreadable(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -1088,7 +1088,7 @@ func TestUnreadable(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 			}
-			if isLost := errors.Is(err, store.ErrDamaged); isLost != test.isLost || isLost && time.Since(begun) < time.Hour {
+			if isLost := errors.Is(err, store.ErrDamaged); isLost != test.isLost || isLost && time.Since(begun) < 10*time.Minute {
 				t.Errorf("got %v after %s", err, time.Since(begun))
 			}
 			if test.part != "" && most.Load() > 1 {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -12,52 +14,19 @@ import (
 // It is given up as damaged after some tries over some time.
 const (
 	minTries = 3
-	minSpan  = time.Hour
-	maxPause = 30 * time.Minute // between two tries counts at most: a clock that jumps is no hour
+	minSpan  = 10 * time.Minute
 )
 
-// doubt is how often, and over what time, an object could not be read.
-type doubt struct {
-	tries int
-	span  time.Duration
-	last  time.Time
-}
-
-// again adds a try.
-func (d doubt) again(now time.Time) doubt {
-	if d.tries > 0 {
-		pause := max(now.Sub(d.last), 0) // else the clock was set back
-		d.span += min(pause, maxPause)
-	}
-	d.tries++
-	d.last = now
-	return d
-}
-
-// isDamage reports whether the object is given up.
-func (d doubt) isDamage() bool { return d.tries >= minTries && d.span >= minSpan }
-
-// try is what else could be read when an object could not.
-type try struct {
-	manifest bool
-	others   int // stored objects besides
-	read     int // of those
-}
-
-// isAlone reports whether it is the object that fails and not the storage. A small site may have a single object: then
-// the manifest, in the same folder of the same disk, has to do.
-func (t try) isAlone() bool { return t.manifest && (t.read > 0 || t.others == 0) }
-
-// isUnreadable reports whether an error may be that of a single object. That of a permission, or of too many open
-// files, never is.
-func isUnreadable(err error) bool {
-	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ESTALE) || errors.Is(err, ErrHung)
-}
-
-// Doubts are those of the objects of one site. They outlive a Store, but not the process.
+// Doubts are the objects of one site that could not be read. They outlive a Store, but not the process.
 type Doubts struct {
 	mu    sync.Mutex
 	named map[string]doubt // by the object's name
+}
+
+// doubt is how often an object could not be read, and since when.
+type doubt struct {
+	tries int
+	since time.Time
 }
 
 // add counts a try. It reports whether the object is given up.
@@ -67,9 +36,14 @@ func (d *Doubts) add(name string, now time.Time) bool {
 	if d.named == nil {
 		d.named = make(map[string]doubt)
 	}
-	again := d.named[name].again(now)
-	d.named[name] = again
-	return again.isDamage()
+	of := d.named[name]
+	isFirst := of.tries == 0 || now.Before(of.since) // the clock was set back
+	if isFirst {
+		of = doubt{since: now}
+	}
+	of.tries++
+	d.named[name] = of
+	return of.tries >= minTries && now.Sub(of.since) >= minSpan
 }
 
 // forget ends the doubt in an object, as it was read.
@@ -79,11 +53,17 @@ func (d *Doubts) forget(name string) {
 	delete(d.named, name)
 }
 
-// isGivenUp reports whether an object was given up.
-func (d *Doubts) isGivenUp(name string) bool {
+// has reports whether an object could not be read when that was last tried.
+func (d *Doubts) has(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.named[name].isDamage()
+	return d.named[name].tries > 0
+}
+
+// isUnreadable reports whether an error may be that of a single object. That of a permission, or of too many open
+// files, never is.
+func isUnreadable(err error) bool {
+	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ESTALE) || errors.Is(err, ErrHung)
 }
 
 // Prober is a Storage whose Load does not tell what can be read: it also returns copies, or what it loads has effects.
@@ -92,61 +72,42 @@ type Prober interface {
 	Probe(ctx context.Context, names []string) (manifest, object bool)
 }
 
-// doubt counts that an object cannot be read, if others can, and returns the error. All others are read now, so that
-// the tries of all that cannot be read are the same.
+// doubt counts that an object cannot be read, and returns the error. A storage that fails as a whole, or for now, says nothing
+// of its objects.
 func (s *Store) doubt(ctx context.Context, o *object, cause error) error {
 	stored := s.Last().state.Load().objects()
 	if stored[o.Name] == nil {
 		return cause // no committed generation names it
 	}
-
-	// Read all that is stored besides.
-	t := try{}
-	unread := map[*object]error{o: cause}
-	var read []string
-	for name, other := range stored {
-		if name == o.Name || other.fresh.Load() != nil || other.damaged.Load() {
-			continue
-		}
-		t.others++
-		_, err := s.fetch(ctx, other)
-		if err == nil {
-			read = append(read, name)
-		} else if isUnreadable(err) {
-			unread[other] = err
-		}
+	delete(stored, o.Name)
+	if s.canRead(ctx, stored) && s.Doubts.add(o.Name, s.Now()) {
+		return s.lose(o, cause)
 	}
-	t.manifest, t.read = s.probe(ctx, read)
-
-	// A storage that fails as a whole, or for now, says nothing of its objects.
-	if !t.isAlone() {
-		return cause
-	}
-
-	// Each that could not be read has had a try.
-	err := cause
-	now := s.Now()
-	for other, cause := range unread {
-		if !s.Doubts.add(other.Name, now) {
-			continue
-		}
-		lost := s.lose(ctx, other, nil, cause)
-		if other == o {
-			err = lost
-		}
-	}
-	return err
+	return cause
 }
 
-// probe reports whether the manifest can be read, and how many objects can, of which some were.
-func (s *Store) probe(ctx context.Context, read []string) (manifest bool, objects int) {
+// canRead reports whether the manifest can be read, and one of some objects. A small site may have no other object: then
+// the manifest, in the same folder of the same disk, has to do.
+func (s *Store) canRead(ctx context.Context, objects map[string]*object) bool {
 	if p, ok := s.storage.(Prober); ok {
-		manifest, object := p.Probe(ctx, read)
-		if !object {
-			return manifest, 0
-		}
-		return manifest, len(read)
+		manifest, object := p.Probe(ctx, slices.Collect(maps.Keys(objects)))
+		return manifest && (object || len(objects) == 0)
 	}
 	_, err := s.load(ctx, manifestName)
-	return err == nil, len(read)
+	if err != nil {
+		return false
+	}
+	isNone := true
+	for name, o := range objects {
+		isTried := o.damaged.Load() || s.Doubts.has(name) // again, it may take long
+		if isTried {
+			continue
+		}
+		isNone = false
+		_, err := s.load(ctx, name)
+		if err == nil {
+			return true
+		}
+	}
+	return isNone
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestDoubt: an object is given up after three tries over an hour at least, by any clock.
+// TestDoubt: an object is given up after three tries over ten minutes at least.
 func TestDoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		minutes []int // when it could not be read
@@ -22,46 +22,27 @@ func TestDoubt(t *testing.T) {
 		"once":                        {[]int{0}, false},
 		"twice":                       {[]int{0, 60}, false},
 		"three times in a moment":     {[]int{0, 0, 0}, false},
-		"three times in less":         {[]int{0, 30, 59}, false},
-		"three times in an hour":      {[]int{0, 30, 60}, true},
+		"three times in less":         {[]int{0, 5, 9}, false},
+		"three times in ten minutes":  {[]int{0, 5, 10}, true},
 		"three times in a day":        {[]int{0, 600, 1400}, true},
-		"four times in an hour":       {[]int{0, 1, 31, 60}, true},
-		"often in an hour":            {[]int{0, 10, 20, 30, 40, 50, 60}, true},
-		"a clock that jumps":          {[]int{0, 1e6, 1e6 + 1}, false},
-		"a clock that jumped":         {[]int{0, 1e6, 1e6 + 30}, true},
-		"a clock set back":            {[]int{0, -1e6, -1e6 + 29}, false},
-		"a clock set back, and later": {[]int{0, -1e6, -1e6 + 30, -1e6 + 60}, true},
-		"a clock to and fro":          {[]int{0, 5, 0, 5, 0, 5}, false},
+		"often in ten minutes":        {[]int{0, 2, 4, 6, 8, 10}, true},
+		"a clock set back":            {[]int{0, -1000, -995}, false},
+		"a clock set back, and later": {[]int{0, -1000, -995, -990}, true},
 	} {
-		var d doubt
+		var d Doubts
+		got := false
 		for i, minute := range test.minutes {
-			d = d.again(time.Unix(1e9, 0).Add(time.Duration(minute) * time.Minute))
-			if isLast := i == len(test.minutes)-1; !isLast && d.isDamage() {
+			got = d.add("a", time.Unix(1e9, 0).Add(time.Duration(minute)*time.Minute))
+			if isLast := i == len(test.minutes)-1; !isLast && got {
 				t.Errorf("%s: given up after %d tries", name, i+1)
 			}
 		}
-		if got := d.isDamage(); got != test.want {
+		if got != test.want || d.has("a") != (test.minutes != nil) || d.has("b") {
 			t.Errorf("%s: given up: %t, want %t", name, got, test.want)
 		}
-	}
-}
-
-// TestTry: it is the object that fails where the manifest and another object are read.
-func TestTry(t *testing.T) {
-	for _, test := range []struct {
-		try  try
-		want bool
-	}{
-		{try{true, 2, 2}, true},
-		{try{true, 2, 1}, true},
-		{try{true, 2, 0}, false},
-		{try{true, 1, 0}, false},
-		{try{true, 0, 0}, true}, // there is no other object
-		{try{false, 2, 2}, false},
-		{try{false, 0, 0}, false},
-	} {
-		if got := test.try.isAlone(); got != test.want {
-			t.Errorf("%+v: got %t, want %t", test.try, got, test.want)
+		d.forget("a")
+		if d.has("a") {
+			t.Errorf("%s: it is not forgotten", name)
 		}
 	}
 }
@@ -97,7 +78,7 @@ func (p *patched) Delete(ctx context.Context, key string) error {
 	return p.Storage.Delete(ctx, key)
 }
 
-// TestUnreadable: what cannot be read for an hour, while the rest can, is damaged, also where the store is opened again
+// TestUnreadable: what cannot be read for ten minutes, while the rest can, is damaged, also where the store is opened again
 // each time. An outage never is, nor is an error that is not of the object alone.
 func TestUnreadable(t *testing.T) {
 	records := realistic(4000)
@@ -109,7 +90,7 @@ func TestUnreadable(t *testing.T) {
 		"stale chunk":         {map[string]error{"chunk": fmt.Errorf("reading: %w", syscall.ESTALE)}, true},
 		"hung chunk":          {map[string]error{"chunk": errHangs}, true},
 		"document":            {map[string]error{"document": syscall.EIO}, true},
-		"both":                {map[string]error{"document": syscall.EIO, "chunk": errHangs}, true},
+		"one of both":         {map[string]error{"document": syscall.EIO, "chunk": errHangs}, true},
 		"manifest, too":       {map[string]error{"chunk": syscall.EIO, "manifest": syscall.EIO}, false},
 		"all objects":         {map[string]error{"objects": syscall.EIO}, false},
 		"permission":          {map[string]error{"chunk": os.ErrPermission}, false},
@@ -173,10 +154,10 @@ func TestUnreadable(t *testing.T) {
 					time.Sleep(20 * time.Minute)
 				}
 				after := time.Since(begun)
-				if got := errors.Is(err, ErrDamaged); got != test.isLost || got && (after < time.Hour || after > 2*time.Hour) {
+				if got := errors.Is(err, ErrDamaged); got != test.isLost || got && (after < minSpan || after > 2*time.Hour) {
 					t.Errorf("got %v after %s, want it damaged: %t", err, after, test.isLost)
 				}
-				if want := len(test.errs); test.isLost != (damaged == want) {
+				if test.isLost != (damaged == 1) {
 					t.Errorf("%d objects are damaged", damaged)
 				}
 				time.Sleep(25 * time.Hour)

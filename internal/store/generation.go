@@ -66,7 +66,7 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 	// Their hash says that the data are those that were written, not that they are records.
 	records, err = decodeChunk(data, c.Count)
 	if err != nil {
-		err = g.store.lose(ctx, c.Object, data, err)
+		err = g.store.lose(c.Object, err)
 		return nil, g.dropDamaged(ctx, err)
 	}
 	return records, nil

@@ -27,7 +27,6 @@ var (
 const (
 	folder       = "store/"                 // of chunks and documents
 	manifestName = folder + "manifest.json" // names them
-	damagedName  = folder + "damaged"       // the last object that was found damaged
 )
 
 // Options are the options of [Open].
@@ -46,8 +45,8 @@ type Store struct {
 	lock    wait.Slots // of the one goroutine that writes
 }
 
-// Open opens the store under a prefix of a storage. If the manifest is damaged, it is set aside, and the Store is
-// empty. An error is the storage's or ctx's. The storage may hang: see [Bounded].
+// Open opens the store under a prefix of a storage. If the manifest is damaged, the Store is empty. An error is the storage's
+// or ctx's. The storage may hang: see [Bounded].
 func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -63,7 +62,7 @@ func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 	// Without a manifest, the site begins anew: its chunks alone do not say which of them belong together.
 	m, malformed := decodeManifest(data)
 	if err == nil && malformed != nil {
-		_ = s.lose(ctx, &object{Name: manifestName}, data, malformed)
+		_ = s.lose(&object{Name: manifestName}, malformed)
 	}
 	s.last.Store(s.generation(m))
 	return s, nil
@@ -134,11 +133,11 @@ func (s *Store) clean(ctx context.Context) {
 	maps.Copy(keep, s.Last().state.Load().objects())
 	for _, key := range keys {
 		name := folder + path.Base(key)
-		if name == manifestName || name == damagedName || keep[name] != nil {
+		if name == manifestName || keep[name] != nil {
 			continue
 		}
 		// What hung when it was read may hang when it is deleted, and hold up all that is written later.
-		if s.Doubts.isGivenUp(name) {
+		if s.Doubts.has(name) {
 			continue
 		}
 		err := s.write(ctx, name, nil)
@@ -168,7 +167,7 @@ func (s *Store) fetch(ctx context.Context, o *object) ([]byte, error) {
 	data, err := s.load(ctx, o.Name)
 	if err == nil {
 		if folder+Hash(data) != o.Name {
-			return nil, s.lose(ctx, o, data, errors.New("content does not match the name"))
+			return nil, s.lose(o, errors.New("content does not match the name"))
 		}
 		s.Doubts.forget(o.Name)
 		return data, nil
@@ -181,17 +180,14 @@ func (s *Store) fetch(ctx context.Context, o *object) ([]byte, error) {
 	if !isNamed {
 		return nil, fmt.Errorf("%s: %w", o.Name, ErrSuperseded)
 	}
-	return nil, s.lose(ctx, o, data, err)
+	return nil, s.lose(o, err)
 }
 
-// lose reports an object as damaged, once, and sets its data aside, if there is some. The error matches ErrDamaged.
-func (s *Store) lose(ctx context.Context, o *object, data []byte, cause error) error {
+// lose reports an object as damaged, once. The error matches ErrDamaged.
+func (s *Store) lose(o *object, cause error) error {
 	wasKnown := o.damaged.Swap(true) // generations share the object
 	if !wasKnown && s.Damaged != nil {
 		s.Damaged(path.Join(s.Prefix, o.Name), cause)
-	}
-	if !wasKnown && data != nil {
-		_ = s.exclusively(ctx, func() error { return s.write(ctx, damagedName, data) })
 	}
 	return fmt.Errorf("%s: %w: %w", o.Name, ErrDamaged, cause)
 }
