@@ -22,7 +22,7 @@ const partVar = "CADDYTEST_PART"
 const processes = 12
 
 // IsWhole reports whether the tests of a package run as a whole: nobody has chosen some of them, or wants of this process
-// something else than to know whether they pass.
+// something else than to know whether they pass. What -skip names is left out of each part.
 func IsWhole() bool {
 	if os.Getenv(partVar) != "" {
 		return false
@@ -30,7 +30,7 @@ func IsWhole() bool {
 	areAll := true
 	flag.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "test.run", "test.skip", "test.list", "test.bench", "test.fuzz",
+		case "test.run", "test.list", "test.bench", "test.fuzz",
 			"test.coverprofile", "test.cpuprofile", "test.memprofile", "test.trace":
 			areAll = areAll && f.Value.String() == ""
 		}
