@@ -64,6 +64,8 @@ func (r *Reader) list(oldest time.Time) (files []*file) {
 		found := r.filesOf(pattern, oldest)
 		if len(found) == 0 && r.log(pattern).Error == "" {
 			r.log(pattern).Error = missing
+			_, err := os.ReadDir(filepath.Dir(pattern))
+			r.fail(pattern, err)
 		}
 		files = append(files, found...)
 	}
@@ -73,26 +75,22 @@ func (r *Reader) list(oldest time.Time) (files []*file) {
 
 // filesOf returns the files of the logs that a pattern names.
 func (r *Reader) filesOf(pattern string, oldest time.Time) (files []*file) {
-	own := filepath.Dir(pattern)
-	folders, _ := filepath.Glob(own)
-	// The name of a folder may have a letter of patterns in it.
-	if _, err := os.Stat(own); err == nil && !slices.Contains(folders, own) {
-		folders = append(folders, own)
+	// What a log was rolled to begins with its name.
+	stem := strings.TrimSuffix(pattern, filepath.Ext(pattern))
+	paths, _ := filepath.Glob(stem + "*")
+	// A folder that may be entered, but not read, shows the log that is named and nothing else.
+	if !slices.Contains(paths, pattern) {
+		paths = append(paths, pattern)
 	}
-	for _, folder := range folders {
-		entries, err := os.ReadDir(folder)
-		r.fail(folder, err)
-		for _, entry := range entries {
-			path := filepath.Join(folder, entry.Name())
-			log := logOf(path, pattern)
-			if log == "" || isCopy(path) {
-				continue
-			}
-			info, err := os.Stat(path)
-			r.fail(log, err)
-			if err == nil && info.Mode().IsRegular() && !info.ModTime().Before(oldest) {
-				files = append(files, &file{path: path, log: log, info: info})
-			}
+	for _, path := range paths {
+		log := logOf(path, pattern)
+		if log == "" || isCopy(path) {
+			continue
+		}
+		info, err := os.Stat(path)
+		r.fail(log, err)
+		if err == nil && info.Mode().IsRegular() && !info.ModTime().Before(oldest) {
+			files = append(files, &file{path: path, log: log, info: info})
 		}
 	}
 	return files

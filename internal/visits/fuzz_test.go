@@ -1,6 +1,7 @@
 package visits
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -46,7 +47,7 @@ func FuzzWriteJSON(f *testing.F) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		want := Visit{
 			Time: max(ts, 0) % 1e11, Status: int(status % 1000), Method: kept(method), Host: kept(host), URI: kept(uri),
-			UserAgent: kept(agent), RobotsTag: kept(tag) + ", " + kept(agent), User: r.IntN(2) == 0,
+			UserAgent: cmp.Or(kept(agent), "-"), RobotsTag: kept(tag) + ", " + kept(agent), User: r.IntN(2) == 0,
 		}
 		requestHeaders := map[string]any{"User-Agent": []string{agent}, "Accept": []string{uri}, "X-Robots-Tag": []string{uri}}
 		root := map[string]any{

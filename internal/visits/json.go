@@ -18,6 +18,11 @@ func (r *Reader) parseJSON(line []byte) (v Visit, problem string) {
 		return v, unread
 	}
 	get := func(keys ...string) string { return text(l.Get(keys...)) }
+	agent := get("request", "headers", "User-Agent")
+	// Caddy writes all headers of a request: without one of them, there was none, or a filter has dropped it.
+	if agent == "" && l.GetObject("request", "headers") != nil {
+		agent = "-"
+	}
 	return Visit{
 		Time:        parseTime(get("ts")),
 		Method:      get("request", "method"),
@@ -25,7 +30,7 @@ func (r *Reader) parseJSON(line []byte) (v Visit, problem string) {
 		URI:         get("request", "uri"),
 		User:        isUser(get("user_id")) || isUser(get("request", "headers", "Authorization")),
 		Status:      l.GetInt("status"),
-		UserAgent:   get("request", "headers", "User-Agent"),
+		UserAgent:   agent,
 		ContentType: get("resp_headers", "Content-Type"),
 		RobotsTag:   get("resp_headers", "X-Robots-Tag"),
 		Location:    get("resp_headers", "Location"),

@@ -32,7 +32,7 @@ const (
 )
 
 // Log counts what was read of a log and of the files that it was rolled to. Error is why one of them cannot be
-// read. With the path of a folder or a pattern, it is why that cannot be read, or that nothing matches it.
+// read. With a pattern as path, it is why a folder of the pattern cannot be read, or that nothing matches it.
 type Log struct {
 	Path  string         `json:"log"`
 	Lines map[string]int `json:"lines,omitempty"` // by result: see [Counts]
@@ -83,7 +83,7 @@ func (r *Reader) log(path string) *Log {
 	return r.logs[path]
 }
 
-// fail notes why a log, a folder or a pattern cannot be read, if it is there and there is an error.
+// fail notes why a log, or what a pattern names, cannot be read, if it is there and there is an error.
 func (r *Reader) fail(path string, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.log(path).Error = err.Error()
