@@ -50,9 +50,9 @@ type ownList struct {
 	made  bool          // the response to a request for a document was made
 }
 
-// isCurrent reports whether the list need not be read again; nil: it must.
-func (l *ownList) isCurrent(by uint64, now time.Time) bool {
-	return l != nil && l.by == by && now.Sub(l.at).Abs() < l.pause
+// names reports whether one of the pages has a path.
+func (l *ownList) names(path string) bool {
+	return l != nil && slices.ContainsFunc(l.pages, func(p page.Page) bool { return p.Path == path })
 }
 
 // ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap, of its sections and of its
@@ -131,40 +131,41 @@ func (r *Refresh) lookAtOwn(ctx context.Context) {
 func (r *Refresh) beginOwn() {
 	s := r.site
 	before := s.state.own.Load()
-	// Of a site that lists nothing, no page is missing while they are not read.
-	if before == nil && s.published().snapshot == nil {
+	if before == nil {
 		before = new(ownList)
-		s.state.own.Store(before)
+		// Of a site that lists nothing, no page is missing while they are not read.
+		if s.published().snapshot == nil {
+			s.state.own.Store(before)
+		}
 	}
 	// It is not known which of them a robots.txt names that cannot be fetched.
-	if r.probed.robots.closed || s.ctx.Err() != nil {
+	if r.probed.robots.closed {
 		return
 	}
 	last := s.ownReading.Load()
 	isReading := last != nil && !wait.IsDone(last.done)
-	// An operator wants to see what they say now.
-	if isReading && r.demanded {
-		last.cancel()
-	} else if isReading {
-		return
-	}
 	roots := append(s.hidingURLs(), r.probed.robots.sitemaps...)
 	by := digestOf(roots, s.fetcher.digest())
-	if before.isCurrent(by, r.Now) && !r.demanded {
+	isCurrent := before.by == by && r.Now.Sub(before.at).Abs() < before.pause
+	if !r.demanded && (isReading || isCurrent) {
 		return
 	}
+	// An operator wants to see what they say now.
+	if isReading {
+		last.cancel()
+	}
 	reading := &ownReading{
-		refresh: r,
+		Refresh: r,
+		ownList: &ownList{by: by, at: r.Now},
 		roots:   roots,
-		before:  cmp.Or(before, new(ownList)),
-		list:    &ownList{by: by, at: r.Now},
+		isPaced: before.made,
 		seen:    make(map[string]bool),
 		done:    make(chan struct{}),
 	}
-	reading.ctx, reading.cancel = context.WithCancel(s.ctx)
-	reading.isPaced = reading.before.made || reading.before.at.IsZero() && r.probed.made
+	ctx, cancel := context.WithCancel(s.ctx)
+	reading.cancel = cancel
 	s.ownReading.Store(reading)
-	s.app.group.Go(reading.run)
+	s.app.group.Go(func() { reading.run(ctx) })
 }
 
 // awaitOwn returns what was read last, after a while in which a reading that is under way may end; nil: nothing was read yet.
@@ -185,13 +186,12 @@ func (r *Refresh) awaitOwn(ctx context.Context) *ownList {
 // ownPatience is how long a refresh waits for the site's own sitemaps.
 func (r *Refresh) ownPatience() time.Duration {
 	s := r.site
-	isWanted := r.demanded || s.state.own.Load() == nil && s.mergesOwn()
 	switch {
 	case s.app.building != nil:
 		return never // there is no next refresh
 	case s.firstLook:
 		return 0
-	case isWanted && wait.IsDone(s.ready):
+	case r.demanded, s.state.own.Load() == nil:
 		return sourcePatience / 2
 	}
 	return firstPatience / 2
@@ -199,26 +199,23 @@ func (r *Refresh) ownPatience() time.Duration {
 
 // ownReading is a reading of the site's own sitemaps.
 type ownReading struct {
-	refresh *Refresh // that has begun it
-	roots   []string
-	before  *ownList
+	*Refresh // that has begun it
+	*ownList
+	roots []string
 
-	list    *ownList
-	seen    map[string]bool // documents, by path
-	isPaced bool            // the next response is most likely made: requests wait for their turns
-	root    string          // URL of the document that is read by itself
-	at      string          // URL of that one, or of one that it names
-	written time.Time       // when a build of ours has written it; zero: none has
+	isPaced  bool            // the next response is most likely made: requests wait for their turns
+	seen     map[string]bool // documents, by path
+	document string          // URL of the one that is read; "": none was opened yet
+	written  time.Time       // when a build of ours has written it; zero: none has
 
-	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has ended
 	isLate atomic.Bool   // a refresh has not waited for its end
 }
 
 // run reads all documents. What is cut short says nothing.
-func (o *ownReading) run() {
-	s := o.refresh.site
+func (o *ownReading) run(ctx context.Context) {
+	s := o.site
 	defer close(o.done)
 	defer o.cancel()
 	defer func() {
@@ -226,12 +223,12 @@ func (o *ownReading) run() {
 			s.logger.Error("reading the site's own sitemaps panicked", zap.Any("panic", v), zap.Stack("stack"))
 		}
 	}()
-	o.read(o.ctx)
-	if o.ctx.Err() != nil {
+	o.read(ctx)
+	if ctx.Err() != nil {
 		return
 	}
-	o.list.pause = o.pause()
-	s.state.own.Store(o.list)
+	o.pause = o.pauseAfter(s.app.now().Sub(o.at))
+	s.state.own.Store(o.ownList)
 	if o.isLate.Load() {
 		s.noteChange()
 	}
@@ -241,119 +238,108 @@ var errTooManyPages = errors.New("too many pages")
 
 // read reads all documents.
 func (o *ownReading) read(ctx context.Context) {
-	s := o.refresh.site
-	list := o.list
 	reader := &urllist.Reader{
-		Base:    s.origin,
-		Now:     o.refresh.Now,
-		Extract: s.handler.settings.extract,
+		Base:    o.BaseURL,
+		Now:     o.Now,
+		Extract: o.site.handler.settings.extract,
 		Open:    o.open,
 		Yield:   o.add,
 		Refuse: func(line int, text string, err error) {
 			// What an application responds to any path may be no list at all.
 			if errors.Is(err, urllist.ErrBroken) || strings.Contains(text, "://") {
-				list.unused.refuse(o.at, line, text, err)
+				o.unused.refuse(o.document, line, text, err)
 			}
 		},
 	}
-	var failed []error
 	for _, root := range o.roots {
-		o.at = ""
+		o.document = ""
 		content, err := o.open(ctx, root)
-		o.root = o.at
+		opened := o.document
 		if err == nil {
 			err = reader.Read(ctx, content)
+		}
+		if o.from == "" && o.named > 0 {
+			o.from = opened
 		}
 		if errors.Is(err, errTooManyPages) {
 			break
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", root, err))
+			o.err = errors.Join(o.err, fmt.Errorf("%s: %w", root, err))
 		}
 	}
-	list.unused.dropped = reader.Dropped
-	// Where there were none, no page is missing while what may be there by now cannot be read.
-	wereNone := !o.before.at.IsZero() && o.before.named == 0 && o.before.err == nil
-	if list.named > 0 || !wereNone {
-		list.err = errors.Join(failed...)
-	}
+	o.unused.dropped = reader.Dropped
 }
 
-// pause returns how long the list is current.
-func (o *ownReading) pause() time.Duration {
-	s := o.refresh.site
-	pause := ownShare * s.app.now().Sub(o.list.at)
+// pauseAfter returns how long the list is current that it has taken a time to read.
+func (o *ownReading) pauseAfter(took time.Duration) time.Duration {
 	switch {
-	case o.list.err != nil && o.list.made:
-		return max(pause, ownRetry)
-	case o.list.made || !s.mergesOwn():
-		return max(pause, ownInterval)
+	case !o.made:
+		return ownShare * took
+	case o.err != nil:
+		return max(ownShare*took, ownRetry)
 	}
-	return pause
+	return max(ownShare*took, ownInterval)
 }
 
 // fetch requests a document.
 func (o *ownReading) fetch(ctx context.Context, path string) (*crawl.Response, error) {
-	f := &o.refresh.site.fetcher
+	f := &o.site.fetcher
 	q := dataRequest(f.internalPath(path), maxListBody)
-	res, ok, err := f.crawler.Do(ctx, crawl.Single{Path: q.Path, Waits: o.isPaced}, func() (*crawl.Response, error) {
-		return f.fetch(ctx, q, nil)
-	})
+	single := crawl.Single{Path: q.Path, Waits: o.isPaced}
+	res, ok, err := f.crawler.Do(ctx, single, func() (*crawl.Response, error) { return f.fetch(ctx, q, nil) })
 	if !ok {
-		err = cmp.Or(ctx.Err(), errPaused)
+		return nil, cmp.Or(ctx.Err(), errPaused)
 	}
 	// Where one document is made, more will be.
 	if err == nil && res.Made {
-		o.list.made = true
+		o.made = true
 		o.isPaced = true
 	}
 	return res, err
 }
 
+// errRedirects is the error of a document that redirects lead nowhere near, as those in a circle.
+var errRedirects = fmt.Errorf("it redirects more than %d times", maxOwnRedirects)
+
 // open opens a document once, wherever redirects on the site lead to it. What is no sitemap is empty.
 func (o *ownReading) open(ctx context.Context, url string) (io.ReadCloser, error) {
-	s := o.refresh.site
 	for range 1 + maxOwnRedirects {
-		path, isHere := html.PathOn(s.origin, url)
-		if !isHere && o.at != "" {
-			o.list.unused.refuse(o.at, 0, url, errNoDocument)
+		path, isHere := html.PathOn(o.BaseURL, url)
+		if !isHere && o.document != "" {
+			o.unused.refuse(o.document, 0, url, errNoDocument)
 		}
 		if !isHere || o.seen[path] {
-			break
+			return http.NoBody, nil
 		}
-		o.seen[path] = true
 		res, err := o.fetch(ctx, path)
-		if err == nil && isRedirect(res) {
+		if err == nil && res.Status/100 == 3 && res.Status != http.StatusNotModified {
 			url = resolveLocation(url, res.Header.Get("Location"))
 			continue
 		}
+		o.seen[path] = true
 		err = listError(path, res, err)
+		switch {
 		// A generator may have written it compressed alone.
-		if errors.Is(err, fs.ErrNotExist) && !res.Made && url == s.sitemap {
+		case errors.Is(err, fs.ErrNotExist) && !res.Made && url == o.site.sitemap:
 			url += ".gz"
-			continue
-		}
-		if errors.Is(err, errNoDocument) {
-			break
-		}
-		if err != nil {
+		case errors.Is(err, errNoDocument):
+			return http.NoBody, nil
+		case err != nil:
 			return nil, err
+		default:
+			return o.content(url, res), nil
 		}
-		return o.content(url, res), nil
 	}
-	return http.NoBody, nil
-}
-
-func isRedirect(res *crawl.Response) bool {
-	return res.Status/100 == 3 && res.Status != http.StatusNotModified
+	return nil, errRedirects
 }
 
 // content returns what is read of a document. One that a build has left has the dates of the site as it was then.
 func (o *ownReading) content(url string, res *crawl.Response) io.ReadCloser {
-	o.at = url
+	o.document = url
 	o.written = time.Time{}
 	isOfBuild := !res.Proxied && sitemapxml.IsOwn(res.Body)
-	if isOfBuild && o.refresh.site.app.building == nil {
+	if isOfBuild && o.site.app.building == nil {
 		return http.NoBody
 	}
 	if isOfBuild {
@@ -368,23 +354,20 @@ func (o *ownReading) isOutdated(path string) bool {
 	if o.written.IsZero() {
 		return false
 	}
-	at := o.refresh.fileTime(path)
+	at := o.fileTime(path)
 	return at == 0 || at > o.written.Unix() || origin.IsAsset(path)
 }
 
 // add adds a page.
 func (o *ownReading) add(p page.Page) error {
-	s := o.refresh.site
-	if o.isOutdated(p.Path) || s.noPage(p.Path) != "" {
+	if o.isOutdated(p.Path) || o.site.noPage(p.Path) != "" {
 		return nil
 	}
-	list := o.list
-	list.named++
-	list.from = cmp.Or(list.from, o.root)
-	if s.mergesOwn() {
-		list.pages = append(list.pages, p)
+	o.named++
+	if o.site.mergesOwn() {
+		o.pages = append(o.pages, p)
 	}
-	if list.named > s.handler.settings.maxURLs {
+	if o.named > o.site.handler.settings.maxURLs {
 		return errTooManyPages
 	}
 	return nil
