@@ -235,24 +235,6 @@ func TestRobotsElsewhere(t *testing.T) {
 	}
 }
 
-// TestLongRobots: the log says if crawlers, which read 500 KiB, do not read all rules.
-func TestLongRobots(t *testing.T) {
-	for bytes, want := range map[int]int{2: 0, robotstxt.MaxBody: 0, robotstxt.MaxBody + 2: 1, maxRobots + 2: 1} {
-		b := newBench(t, nil)
-		b.names("/")
-		b.pages = answering(map[string]answer{
-			"/":           {http.StatusOK, "Content-Type: text/html", "<!doctype html><title>home</title>"},
-			"/robots.txt": {http.StatusOK, "Content-Type: text/plain", strings.Repeat("#\n", bytes/2)},
-		})
-		s := b.site("named.example")
-		b.wantPages(s, 1)
-		const warning = "robots.txt is over 500 KiB, of which crawlers read no more, so no Sitemap line is added: shorten it, or add this line at its beginning"
-		if got := b.logged(warning); got != want {
-			t.Errorf("%d bytes: got %d lines, want %d", bytes, got, want)
-		}
-	}
-}
-
 // TestCheckSetup: what an owner should know of a site that is listed, as visitors may know it by another scheme, and requests
 // for robots.txt may go elsewhere.
 func TestCheckSetup(t *testing.T) {

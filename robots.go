@@ -100,7 +100,7 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 	}
 	// A handler may have compressed the file although that was not asked for: it is passed on as it is.
 	encoding := header.Get("Content-Encoding")
-	isReadable := status == http.StatusOK && (encoding == "" || encoding == "identity")
+	isReadable := status == http.StatusOK && encoding == ""
 	if !isNone && !isReadable {
 		w.WriteHeader(status)
 		_, _ = w.Write(rec.Body) // the client is gone where this fails
@@ -148,7 +148,7 @@ func wholeOf(r *http.Request) *http.Request {
 
 // describeNaming has the headers of a robots.txt describe what the lines were added to. isMade: there was no robots.txt.
 func describeNaming(header http.Header, body []byte, isMade bool) {
-	for _, name := range []string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Encoding", "Content-Disposition"} {
+	for _, name := range []string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Disposition"} {
 		header.Del(name)
 	}
 	if isMade || header.Get("Content-Type") == "" {
@@ -166,7 +166,6 @@ type robotsRules struct {
 	from     string   // URL to which requests for it are redirected; "": they are not
 	foreign  bool     // from is of another host, so the rules are not known
 	sitemaps []string // URLs of its Sitemap lines, in what crawlers read
-	isLong   bool     // it is over robotstxt.MaxBody, so crawlers do not read all
 
 	made bool      // the response was made
 	at   time.Time // when there was a response
@@ -216,10 +215,9 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 		return robots
 	}
 	body := res.Body
-	robots.isLong = res.Truncated
-	if robots.isLong {
-		// The last line is left out: half a path disallows more than the whole one.
-		body = body[:strings.LastIndexAny(string(body), "\r\n")+1]
+	// The last line is left out where it may be cut: half a path disallows more than the whole one.
+	if res.Truncated {
+		body = body[:bytes.LastIndexAny(body, "\r\n")+1]
 	}
 	robots.rules = robotstxt.ReadRules(body, "Googlebot")
 	robots.sitemaps = robotstxt.Sitemaps(body)
@@ -256,10 +254,6 @@ func (s *site) checkRobots(robots *robotsRules) {
 	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots",
 		"robots.txt is redirected, so it has no Sitemap line: add this line to the file",
 		line, zap.String("file", robots.from))
-	// Google reads no more (https://developers.google.com/search/docs/crawling-indexing/robots/robots_txt#file-size).
-	s.logger.OnceIf(robots.isLong, zap.WarnLevel, "long robots",
-		"robots.txt is over 500 KiB, of which crawlers read no more, so no Sitemap line is added: shorten it, or add this line at its beginning",
-		line)
 }
 
 // disallowed says that robots.txt keeps crawlers from documents of the sitemap; "": it does not.

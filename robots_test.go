@@ -70,7 +70,6 @@ func TestRobotsWriter(t *testing.T) {
 		want   string
 	}{
 		"text in pieces":         {writing(200, text, rules[:5], rules[5:9], rules[9:]), 200, rules + "\n" + testLine},
-		"identity":               {writing(200, http.Header{"Content-Encoding": {"identity"}}, rules), 200, rules + "\n" + testLine},
 		"nothing":                {func(http.ResponseWriter, *http.Request) error { return nil }, 200, made},
 		"HTML that says nothing": {writing(200, nil, "<!doctype html>"), 200, made},
 		"not found":              {writing(404, text, "not here"), 200, made},
@@ -109,7 +108,7 @@ func TestRobotsRequest(t *testing.T) {
 	}
 	own := http.Header{
 		"Etag": {`"own"`}, "Last-Modified": {"Sun, 01 Jan 2023 00:00:00 GMT"}, "Accept-Ranges": {"none"},
-		"Content-Encoding": {"identity"}, "Content-Disposition": {"attachment"}, "Content-Type": {"text/markdown"}, "X-Own": {"yes"},
+		"Content-Disposition": {"attachment"}, "Content-Type": {"text/markdown"}, "X-Own": {"yes"},
 	}
 	resp, _, err := robotsOf(t, r, func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet || r.Header.Get("X-Other") != "yes" {

@@ -127,11 +127,10 @@ type discoverer interface {
 func (d *Discovery) addTo(all *discovery) error {
 	var c option.Checker
 	c.Refuse(len(d.Query) > 20, "query names %d parameters: use at most 20", len(d.Query))
-	for i, key := range d.Query {
+	for _, key := range d.Query {
 		isName := key != "" && key != "*" && !strings.ContainsAny(key, "?=&,{")
 		c.Refuse(!isName, "query '%s': use names of parameters, such as page lang", key)
 		c.Refuse(origin.IsTracking(key), "query '%s': it is a tracking parameter, which does not tell pages apart", key)
-		c.Refuse(slices.Contains(d.Query[:i], key), "query has '%s' twice", key)
 		if !slices.Contains(all.query, key) {
 			all.query = append(all.query, key)
 		}
@@ -148,7 +147,6 @@ func (d *Discovery) addTo(all *discovery) error {
 // such a source is an error.
 func joinDiscoveries(sources []input, crawlOff bool) (*discovery, error) {
 	var all *discovery
-	var names []string
 	for _, source := range sources {
 		d, ok := source.(discoverer)
 		if !ok {
@@ -156,7 +154,6 @@ func joinDiscoveries(sources []input, crawlOff bool) (*discovery, error) {
 		}
 		all = cmp.Or(all, new(discovery))
 		_, isLinks := source.(*SourceLinks)
-		_, isLog := source.(*SourceAccessLog)
 		all.visitors = all.visitors || !isLinks
 		name := caddy.GetModuleName(source)
 		if err := d.addTo(all); err != nil {
@@ -165,10 +162,6 @@ func joinDiscoveries(sources []input, crawlOff bool) (*discovery, error) {
 		if crawlOff {
 			return nil, fmt.Errorf("%s lists only pages that were fetched, and crawl is off", name)
 		}
-		if !isLog && slices.Contains(names, name) {
-			return nil, fmt.Errorf("%s is given twice", name)
-		}
-		names = append(names, name)
 	}
 	if all != nil {
 		all.filter = visits.NewFilter(all.query)

@@ -80,14 +80,12 @@ func TestDiscovers(t *testing.T) {
 		unlinked string     // a path that needs no link; "": there is none
 		err      string
 	}{
-		"links":         {sources: []input{&SourceLinks{}}, want: &discovery{links: true, depth: 100, expire: 90 * day, maxPaths: 1_000_000}},
-		"traffic":       {sources: []input{&SourceTraffic{}}, want: &discovery{visitors: true, expire: 90 * day, maxPaths: 1_000_000}},
-		"all":           {sources: []input{links, &SourceFiles{}, traffic, logs}, want: &discovery{links: true, visitors: true, depth: 3, query: []string{"page", "lang", "id"}, expire: 90 * day, maxPaths: 20}, unlinked: "/l"},
-		"logs":          {sources: []input{logs, logs}, want: &discovery{visitors: true, expire: 2 * time.Hour, maxPaths: 20}, unlinked: "/L"},
-		"files":         {sources: []input{&SourceFiles{}}},
-		"links twice":   {sources: []input{links, links}, err: "links is given twice"},
-		"traffic twice": {sources: []input{traffic, &SourceFiles{}, traffic}, err: "traffic is given twice"},
-		"crawl off":     {sources: []input{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
+		"links":     {sources: []input{&SourceLinks{}}, want: &discovery{links: true, depth: 100, expire: 90 * day, maxPaths: 1_000_000}},
+		"traffic":   {sources: []input{&SourceTraffic{}}, want: &discovery{visitors: true, expire: 90 * day, maxPaths: 1_000_000}},
+		"all":       {sources: []input{links, &SourceFiles{}, traffic, logs}, want: &discovery{links: true, visitors: true, depth: 3, query: []string{"page", "lang", "id"}, expire: 90 * day, maxPaths: 20}, unlinked: "/l"},
+		"logs":      {sources: []input{logs, logs}, want: &discovery{visitors: true, expire: 2 * time.Hour, maxPaths: 20}, unlinked: "/L"},
+		"files":     {sources: []input{&SourceFiles{}}},
+		"crawl off": {sources: []input{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},
 	} {
 		h := &Handler{sources: test.sources, settings: settings{crawl: Crawl{Off: test.off}}}
 		got, err := joinDiscoveries(h.sources, h.settings.crawl.Off)
