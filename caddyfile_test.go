@@ -27,7 +27,7 @@ func TestAdapt(t *testing.T) {
 	t.Setenv("SITEMAP_BASE", "https://example.com")
 	t.Setenv("STATE_DIRECTORY", t.TempDir())
 	names, err := filepath.Glob("caddytest/adapt/*.caddyfiletest")
-	if err != nil || len(names) < 480 {
+	if err != nil || len(names) < 450 {
 		t.Fatalf("got %d fixtures, %v: some got lost", len(names), err)
 	}
 	for _, name := range names {

@@ -112,14 +112,13 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 	}
 	contentType := header.Get("Content-Type")
 	body, isMade := robotstxt.Naming(contentType, own, urls...)
-	// The file has the lines already, or is none to which they may be added: its own validators hold.
-	if bytes.Equal(body, own) {
-		modified, _ := http.ParseTime(header.Get("Last-Modified"))
-		serveContent(w, r, modified, bytes.NewReader(own))
-		return nil
+	modified, _ := http.ParseTime(header.Get("Last-Modified"))
+	// Else the file has the lines already, or is none to which they may be added: its own validators hold.
+	if !bytes.Equal(body, own) {
+		describeNaming(header, body, isMade)
+		modified = time.Time{}
 	}
-	describeNaming(header, body, isMade)
-	serveContent(w, r, time.Time{}, bytes.NewReader(body))
+	serveContent(w, r, modified, bytes.NewReader(body))
 	return nil
 }
 
