@@ -241,30 +241,6 @@ func TestRolled(t *testing.T) {
 	}
 }
 
-// TestStillWritten: a log that was renamed is read while its writer goes on, before there is another one in its place.
-func TestStillWritten(t *testing.T) {
-	d := newFolder(t, "access.log")
-	d.write("access.log", "1\n")
-	d.want("1")
-	d.rename("access.log", "access.log.1")
-	d.add("access.log.1", "2\n")
-	d.want("2")
-	d.add("access.log.1", "3\n")
-	d.add("access.log", "4\n")
-	if got := d.poll(); len(got) != 2 || !slices.Contains(got, "3") || !slices.Contains(got, "4") {
-		t.Errorf("got %q", got)
-	}
-}
-
-// TestCut: a log that becomes shorter is read anew.
-func TestCut(t *testing.T) {
-	d := newFolder(t, "access.log")
-	d.write("access.log", "1\n2\n3\n")
-	d.want("1", "2", "3")
-	d.write("access.log", "4\n")
-	d.want("4")
-}
-
 // TestCompressing: a file that is just being compressed is read once the one that it is made of is gone.
 func TestCompressing(t *testing.T) {
 	d := newFolder(t, "access.log")

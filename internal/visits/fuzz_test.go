@@ -1,10 +1,6 @@
 package visits
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -35,88 +31,6 @@ func FuzzParseJSON(f *testing.F) {
 			t.Errorf("%q: got %+v", line, v)
 		}
 	})
-}
-
-// FuzzWriteJSON reads back what encoding/json writes, in any order and among keys of
-// the same names elsewhere.
-func FuzzWriteJSON(f *testing.F) {
-	f.Add(uint64(1), "GET", "example.com", "/a?b=\"c\"&d=<e>\\", "Mozilla/5.0", `"x"`, int64(1795226077), uint16(200))
-	f.Add(uint64(2), "\xff", "ä", "/😀\u2028", "\x00\x1f\x7f", "", int64(0), uint16(0))
-	f.Add(uint64(3), "", "uri", "\":\"", "request", "\xed\xa0\x80", int64(99999999999), uint16(999))
-	f.Fuzz(func(t *testing.T, seed uint64, method, host, uri, agent, tag string, ts int64, status uint16) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		want := Visit{
-			Time: max(ts, 0) % 1e11, Status: int(status % 1000), Method: kept(method), Host: kept(host), URI: kept(uri),
-			UserAgent: cmp.Or(kept(agent), "-"), RobotsTag: kept(tag) + ", " + kept(agent), User: r.IntN(2) == 0,
-		}
-		requestHeaders := map[string]any{"User-Agent": []string{agent}, "Accept": []string{uri}, "X-Robots-Tag": []string{uri}}
-		root := map[string]any{
-			"ts":     float64(want.Time) + 0.5,
-			"status": want.Status,
-			"msg":    uri,
-			"uri":    uri,
-			"extra":  map[string]any{"request": map[string]any{"uri": agent, "status": []any{1, nil, true, map[string]any{}}}},
-			"request": written{r, map[string]any{
-				"method": method, "host": host, "uri": uri, "client_ip": tag, "ts": tag,
-				"headers": written{r, requestHeaders},
-			}},
-			"resp_headers": written{r, map[string]any{"X-Robots-Tag": []string{tag, agent}, "User-Agent": []string{uri}}},
-		}
-		if want.User {
-			root["user_id"] = "jane"
-		}
-		line, err := written{r, root}.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, problem := parse(t, "", string(line))
-		if want.URI == "" {
-			if problem != noRequest {
-				t.Fatalf("%s: got %q", line, problem)
-			}
-			return
-		}
-		if problem != "" || got != want {
-			t.Fatalf("%s:\ngot  %+v, %q\nwant %+v", line, got, problem, want)
-		}
-	})
-}
-
-// kept is s as it is read back: each byte that is not UTF-8 is U+FFFD.
-func kept(s string) string { return string([]rune(s)) }
-
-// written is an object whose keys come in a random order, with random white space.
-type written struct {
-	r      *rand.Rand
-	values map[string]any
-}
-
-func (w written) MarshalJSON() ([]byte, error) {
-	var keys []string
-	for key := range w.values {
-		keys = append(keys, key)
-	}
-	w.r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	space := func() string { return []string{"", "", "", " ", "\t", " \n", "\r\n  "}[w.r.IntN(7)] }
-	b := []byte("{" + space())
-	for i, key := range keys {
-		if i > 0 {
-			b = append(b, ","+space()...)
-		}
-		value := w.values[key]
-		var raw []byte
-		var err error
-		if object, ok := value.(written); ok {
-			raw, err = object.MarshalJSON() // json.Marshal would cut the white space
-		} else {
-			raw, err = json.Marshal(value)
-		}
-		if err != nil {
-			return nil, err
-		}
-		b = fmt.Appendf(b, "%q%s:%s%s%s", key, space(), space(), raw, space())
-	}
-	return append(b, '}'), nil
 }
 
 // FuzzParseCommon: a line that has a request has the path of one, whatever else is in it.

@@ -15,17 +15,9 @@ func TestResult(t *testing.T) {
 		{"a visit", func(*Visit) {}, Counts},
 		{"nobody known", func(v *Visit) { v.UserAgent, v.ContentType = "", "" }, Counts},
 		{"an asset", func(v *Visit) { v.URI, v.ContentType = "/a.b.CSS?v=3", "" }, asset},
-		{"no asset", func(v *Visit) { v.URI, v.ContentType = "/a.php?x=y.png", "" }, Counts},
-		{"HTML of an image", func(v *Visit) { v.URI = "/File:A.jpg" }, Counts},
-		{"indexed", func(v *Visit) {
-			v.RobotsTag = "nofollow, max-snippet: 50, unavailable_after: 25 Jun 2030 15:00:00 PST"
-		}, Counts},
 		{"no answer", func(v *Visit) { v.Status = 0 }, wrongStatus},
 		{"a user", func(v *Visit) { v.User = true }, signedIn},
-		{"a user's JSON", func(v *Visit) { v.User, v.ContentType = true, "application/json" }, notHTML},
 		{"noindex", func(v *Visit) { v.RobotsTag = "nofollow,NoIndex" }, noIndex},
-		{"noindex for Google", func(v *Visit) { v.RobotsTag = "otherbot: nofollow, googlebot: noindex" }, noIndex},
-		{"JSON", func(v *Visit) { v.ContentType = "application/json" }, notHTML},
 		{"a robot", func(v *Visit) {
 			v.UserAgent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 		}, robot},
@@ -65,24 +57,19 @@ func TestIgnored(t *testing.T) {
 // TestNoPagePath: what is no path of a page does not count, of whichever kind.
 func TestNoPagePath(t *testing.T) {
 	for uri, want := range map[string]string{
-		"/a":            "/a",
-		"/a/.b/..c?../": "/a/.b/..c",
-		"/a%2Fb":        "/a%2Fb",
-		"/wiki/.NET":    "/wiki/.NET",
-		"/../x":         "",
-		"/x/..":         "",
-		"/x/./y":        "",
-		"/%2e%2E/x":     "",
-		"/x/%2e":        "",
-		"/.git":         "",
-		"/%2egit/HEAD":  "",
-		"/.":            "",
-		"/a//b":         "",
-		"/a%2F%2e./b":   "",
-		"/%zz":          "",
-		"/%":            "",
-		"x":             "",
-		"*":             "",
+		"/a":           "/a",
+		"/a%2Fb":       "/a%2Fb",
+		"/wiki/.NET":   "/wiki/.NET",
+		"/../x":        "",
+		"/x/./y":       "",
+		"/%2e%2E/x":    "",
+		"/.git":        "",
+		"/%2egit/HEAD": "",
+		"/a//b":        "",
+		"/a%2F%2e./b":  "",
+		"/%zz":         "",
+		"x":            "",
+		"*":            "",
 	} {
 		f := NewFilter(nil)
 		got, result := f.Judge(&Visit{Method: "GET", URI: uri, Status: 200, ContentType: "text/html"})
@@ -104,31 +91,21 @@ func TestSignal(t *testing.T) {
 		want  string // the page; "": none
 	}{
 		{"gone", Visit{Status: 404}, "/a"},
-		{"gone for a robot", Visit{Status: 404, UserAgent: bot}, "/a"},
 		{"refused", Visit{Status: 403}, "/a"},
-		{"a login", Visit{Status: 401}, "/a"},
 		{"refused, in a log without User-Agents", Visit{Status: 403, UserAgent: "none"}, "/a"},
 		{"a robot is refused", Visit{Status: 403, UserAgent: bot}, ""},
-		{"a robot has no login", Visit{Status: 401, UserAgent: bot}, ""},
 		{"a user finds nothing", Visit{Status: 404, User: true}, ""},
 		{"this module", Visit{Status: 404, UserAgent: own}, ""},
-		{"HEAD", Visit{Method: "HEAD", Status: 404}, "/a"},
 		{"no response", Visit{}, ""},
 
 		{"moved", Visit{Status: 301, Location: "/b"}, "/a"},
-		{"moved for good", Visit{Status: 308, Location: "https://www.example/b"}, "/a"},
-		{"moved to another query", Visit{Status: 301, Location: "/a?id=7"}, "/a"},
-		{"moved beside it", Visit{Status: 301, Location: "b"}, "/a"},
 		{"to another scheme", Visit{Status: 301, Location: "https://named.example/a"}, ""},
 		{"to another scheme, with a campaign", Visit{URI: "/a?utm_source=x", Status: 301, Location: "https://named.example/a?utm_source=x"}, ""},
 		{"to another spelling", Visit{URI: "/a%3Bb", Status: 301, Location: "https://named.example/a;b"}, "/a%3Bb"},
 		{"moved to nobody knows where", Visit{Status: 301}, ""},
-		{"moved to a login", Visit{Status: 302, Location: "/login"}, "/a"},
 
-		{"a query that tells pages apart", Visit{URI: "/a?page=2", Status: 404}, "/a?page=2"},
 		{"a campaign", Visit{URI: "/a?utm_source=x&page=2#b", Status: 404}, "/a?page=2"},
 		{"another query", Visit{URI: "/?author=1", Status: 301, Location: "/author/root/"}, ""},
-		{"dot segments", Visit{URI: "/x/../a", Status: 404}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := NewFilter([]string{"page"})
