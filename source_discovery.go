@@ -11,8 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -178,9 +176,6 @@ func (*Discovery) pages(_ context.Context, r *Refresh, yield func(page.Page) err
 			return err
 		}
 	}
-	_, dropped := s.state.visited.Count()
-	s.logger.OnceIf(dropped > 0, zapcore.WarnLevel, "max_paths", "not all visited pages are remembered: raise 'max_paths'",
-		zap.Int("max_paths", d.most(s.onDemand)))
 	return nil
 }
 

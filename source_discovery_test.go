@@ -109,8 +109,7 @@ func TestDiscovers(t *testing.T) {
 	}
 }
 
-// TestMaxPaths: a site on demand remembers few paths, and what has no room is counted and
-// logged.
+// TestMaxPaths: a site on demand remembers few paths, and what has no room is counted.
 func TestMaxPaths(t *testing.T) {
 	v := newVisiting(t, &SourceTraffic{Discovery{MaxPaths: 2, Expire: caddy.Duration(time.Hour)}})
 	s := v.site("a.example", "")
@@ -119,8 +118,8 @@ func TestMaxPaths(t *testing.T) {
 	}
 	v.want(s, "/a", "/c")
 	v.want(s, "/a", "/c")
-	if got := v.logs.FilterMessage("not all visited pages are remembered: raise 'max_paths'").Len(); got != 1 {
-		t.Errorf("got %d warnings, want 1", got)
+	if _, dropped := s.state.visited.Count(); dropped != 1 {
+		t.Errorf("%d are dropped, want 1", dropped)
 	}
 	v.clock = v.clock.Add(30 * time.Minute)
 	s.Note("/a", v.clock.Unix(), false)

@@ -96,6 +96,7 @@ func TestOwnSitemapsStay(t *testing.T) {
 	for name, fail := range map[string]func(w http.ResponseWriter) error{
 		"an error":      func(w http.ResponseWriter) error { w.WriteHeader(http.StatusBadGateway); return nil },
 		"no response":   func(http.ResponseWriter) error { panic("broken") },
+		"unasked":       func(w http.ResponseWriter) error { w.WriteHeader(http.StatusNotModified); return nil },
 		"a broken file": func(w http.ResponseWriter) error { fmt.Fprint(w, "<urlset><url><loc>/c</loc></ur"); return nil },
 	} {
 		b := newBench(t, func(h *Handler) { h.isDefault = true })
@@ -247,46 +248,6 @@ func TestOwnSitemapsPace(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestOwnSitemapsPaceBesideFiles: where a file is the front page, so that the first request to an upstream is that for its
-// index, those for the documents of the index have its pace, also after each has failed.
-func TestOwnSitemapsPaceBesideFiles(t *testing.T) {
-	const children = 10
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.handler.limiter = crawl.NewLimiter(2, 1)
-		var at []time.Time
-		isDown := true
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			upstream(r)
-			at = append(at, time.Now())
-			switch {
-			case r.URL.Path == "/sitemap.xml":
-				fmt.Fprint(w, indexOf(numbered(children)...))
-			case isDown:
-				w.WriteHeader(http.StatusInternalServerError)
-			default:
-				fmt.Fprint(w, r.URL.Path+"\n")
-			}
-			return nil
-		}
-		s := b.site("named.example")
-		s.setReady()
-		for range 5 { // minutes
-			_, _ = b.readOwn(s, probeResult{}, time.Now())
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			isDown = false
-		}
-		if len(at) != 2+2*children {
-			t.Errorf("got %d requests", len(at))
-		}
-		for i := range at[min(len(at), 2):] { // it takes one response to know that an upstream responds
-			if pause := at[i+2].Sub(at[i+1]); pause < 499*time.Millisecond {
-				t.Errorf("request %d came %s after the one before", i+2, pause)
-			}
-		}
-	})
 }
 
 // TestOwnSitemapsRenamed: pages are not gone while an application names its documents otherwise and these are not read yet.
@@ -472,46 +433,6 @@ func TestOwnSitemapLoop(t *testing.T) {
 	got, err := b.readOwn(b.site("named.example"), probeResult{}, b.clock)
 	if want := map[string]int{"/sitemap.xml": 1, "/2.xml": 1, "/a.txt": 1}; got != "/a" || err != nil || !maps.Equal(requests, want) {
 		t.Errorf("got %s, %v with requests %v", got, err, requests)
-	}
-}
-
-// TestOwnSitemapOfFile: a file is read in each refresh.
-func TestOwnSitemapOfFile(t *testing.T) {
-	b := newBench(t, nil)
-	content := ""
-	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
-		_, err := io.WriteString(w, content)
-		return err
-	}
-	s := b.site("named.example")
-	for _, content = range []string{"/1\n", "/1\n", "/1\n/2\n", ""} {
-		want := strings.Join(strings.Fields(content), " ")
-		if got, err := b.readOwn(s, probeResult{}, b.clock); got != want || err != nil {
-			t.Errorf("got %q, %v, want %q", got, err, want)
-		}
-	}
-}
-
-// TestOwnSitemapsStopped: a refresh that ends while a document is requested takes nothing away.
-func TestOwnSitemapsStopped(t *testing.T) {
-	b := newBench(t, nil)
-	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
-		fmt.Fprint(w, "/a\n/b\n")
-		return nil
-	}
-	s := b.site("named.example")
-	r, err := newRefresh(s, probeResult{}, b.clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped := errors.New("stopped")
-	b.handler.isDefault = true
-	r.lookAtOwn(t.Context())
-	if err := r.ownSitemaps(t.Context(), func(page.Page) error { return stopped }); !errors.Is(err, stopped) {
-		t.Errorf("got %v", err)
-	}
-	if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/a /b" || err != nil {
-		t.Errorf("got %s, %v", got, err)
 	}
 }
 
@@ -780,40 +701,6 @@ func TestOwnSitemapsShare(t *testing.T) {
 			t.Errorf("%+v: got %s", test, got)
 		}
 	}
-}
-
-// TestOwnSitemapsUnasked: a 304 without a condition is an error.
-func TestOwnSitemapsUnasked(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		requests := 0
-		status := http.StatusNotModified
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			upstream(r)
-			requests++
-			w.Header().Set("Etag", `"always"`)
-			w.WriteHeader(status)
-			fmt.Fprint(w, "/a\n")
-			return nil
-		}
-		s := b.site("named.example")
-		s.setReady()
-		const want = "status 304"
-		for range 30 { // minutes
-			got, err := b.readOwn(s, probeResult{}, time.Now())
-			if got != "" || err == nil || !strings.Contains(err.Error(), want) {
-				t.Fatalf("got %s, %v", got, err)
-			}
-			time.Sleep(time.Minute)
-		}
-		if requests > 30 {
-			t.Errorf("got %d requests in half an hour", requests)
-		}
-		status = http.StatusOK
-		time.Sleep(time.Hour)
-		if got, err := b.readOwn(s, probeResult{}, time.Now()); got != "/a" || err != nil {
-			t.Errorf("got %s, %v", got, err)
-		}
-	})
 }
 
 // TestOwnSitemapTells: what the application's sitemap says of a page that is listed, by another date or by no entry any

@@ -228,9 +228,6 @@ func TestScan(t *testing.T) {
 		{"included by name", Options{Include: []string{"/404.html", "/_B/*", "/a/_f.html", "/node_modules/p/*", "*.html"}},
 			tree{"404.html": x, "a/404.html": x, "_b/c.html": x, "_b/_d/e.html": x, "_f.html": x, "a/_f.html": x, "node_modules/p/g.html": x, "_h/i.html": x},
 			"/404.html /_b/_d/e.html /_b/c.html /_f.html /_h/i.html /a/_f.html /node_modules/p/g.html", left{"error page": 1}},
-		{"include by folder", Options{Include: []string{"/a/*"}},
-			tree{"A/b.html": x, "A/c.txt": x, "d/e.html": x, "ab/f.html": x, "A/g/h.html": x},
-			"/A/b.html /A/c.txt /A/g/h.html", left{"not included": 2}},
 		{"exclude", Options{Exclude: []string{"/a/", "/b/index.html", "/d/*", "/C.html"}},
 			tree{"a/index.html": x, "a/b.html": x, "b/index.html": x, "c.html": x, "d/e.html": x, "d/f/g.html": x, "dd.html": x},
 			"/a/b.html /dd.html", left{"excluded": 4}},
@@ -249,18 +246,12 @@ func TestScan(t *testing.T) {
 		{"links to a file that is not listed by its real path", Options{},
 			tree{".z.html": x, "b.html": "->.z.html", "a/c.html": "->../.z.html", "y": x, "y.html": "->y", "_p/q.html": x, "q.html": "->_p/q.html"},
 			"/_p/q.html /a/c.html /y.html", left{"link to what is listed": 2, "dotfile": 1, "not included": 1}},
-		{"link to a folder", Options{},
-			tree{"z/a.html": x, "z/index.html": x, "b": "->z", "c/d": "->../z"},
-			"/z/ /z/a.html", left{"link to what is listed": 2}},
 		{"link to a folder with a dot", Options{},
 			tree{".z/a.html": x, ".z/b/index.html": x, "d": "->.z", "c": "->.z/b"},
 			"/c/ /d/a.html /d/b/", left{"dotfile": 1}},
 		{"loops", Options{},
 			tree{"a/self": "->.", "a/root": "->..", "a/b.html": x, "c/d": "->../e", "e/f": "->../c", "c/1.html": x, "e/2.html": x, "x.html": "->y.html", "y.html": "->x.html", "z": "->z"},
 			"/a/b.html /c/1.html /e/2.html", left{"link loop": 3, "link to what is listed": 4}},
-		{"front page behind a link", Options{},
-			tree{"index.html": "->home.html", "home.html": x, "a/index.html": "->../home.html"},
-			"/ /home.html", left{"link to what is listed": 1}},
 		{"front page of a version", Options{},
 			tree{".v1/home.html": x, "index.html": "->.v1/home.html", "a.html": "->.v1/home.html", "b.html": "->a.html"},
 			"/ /a.html", left{"link to what is listed": 1, "dotfile": 1}},
@@ -500,31 +491,29 @@ func TestEndings(t *testing.T) {
 	}
 	root := build(t, pages)
 	failed := errors.New("no more")
-	{
-		for _, after := range []int{1, 2, 125, 499} {
-			for _, want := range []error{failed, context.Canceled, errPanic} {
-				ctx, cancel := context.WithCancel(context.Background())
-				n := 0
-				err := caught(func() error {
-					_, err := Scan(ctx, Options{Root: root}, func(page.Page) error {
-						switch n++; {
-						case n != after:
-							return nil
-						case want == failed:
-							return failed
-						case want == errPanic:
-							panic(errPanic)
-						}
-						cancel()
+	for _, after := range []int{1, 2, 125, 499} {
+		for _, want := range []error{failed, context.Canceled, errPanic} {
+			ctx, cancel := context.WithCancel(context.Background())
+			n := 0
+			err := caught(func() error {
+				_, err := Scan(ctx, Options{Root: root}, func(page.Page) error {
+					switch n++; {
+					case n != after:
 						return nil
-					})
-					return err
+					case want == failed:
+						return failed
+					case want == errPanic:
+						panic(errPanic)
+					}
+					cancel()
+					return nil
 				})
-				if !errors.Is(err, want) || ctx.Err() == nil && n != after {
-					t.Errorf("got %v after %d pages, want %v after %d", err, n, want, after)
-				}
-				cancel()
+				return err
+			})
+			if !errors.Is(err, want) || ctx.Err() == nil && n != after {
+				t.Errorf("got %v after %d pages, want %v after %d", err, n, want, after)
 			}
+			cancel()
 		}
 	}
 	if left := leaked(); left != "" {
@@ -582,26 +571,24 @@ func TestFailingFS(t *testing.T) {
 	}
 	tree["link.html"] = &fstest.MapFile{Data: []byte("00/sub/x.html"), Mode: fs.ModeSymlink | 0o777}
 	for _, at := range []string{".", "00", "10/sub", "19/sub", "link.html", "19/sub/x.html", "large", "large/4096.html"} {
-		{
-			for _, want := range []error{errPanic, syscall.EMFILE, context.Canceled} {
-				ctx, cancel := context.WithCancel(t.Context())
-				fsys := hookFS{tree, func(name string) error {
-					switch {
-					case name != at:
-					case want == errPanic:
-						panic("thrown at " + name)
-					case want == context.Canceled:
-						cancel()
-					default:
-						return want
-					}
-					return nil
-				}}
-				_, err := Scan(ctx, Options{FS: fsys}, func(page.Page) error { return nil })
-				cancel()
-				if !errors.Is(err, want) || want == errPanic && !strings.Contains(err.Error(), "thrown at "+at) {
-					t.Errorf("%s: got %v, want %v", at, err, want)
+		for _, want := range []error{errPanic, syscall.EMFILE, context.Canceled} {
+			ctx, cancel := context.WithCancel(t.Context())
+			fsys := hookFS{tree, func(name string) error {
+				switch {
+				case name != at:
+				case want == errPanic:
+					panic("thrown at " + name)
+				case want == context.Canceled:
+					cancel()
+				default:
+					return want
 				}
+				return nil
+			}}
+			_, err := Scan(ctx, Options{FS: fsys}, func(page.Page) error { return nil })
+			cancel()
+			if !errors.Is(err, want) || want == errPanic && !strings.Contains(err.Error(), "thrown at "+at) {
+				t.Errorf("%s: got %v, want %v", at, err, want)
 			}
 		}
 	}
@@ -701,23 +688,15 @@ func TestTimeOf(t *testing.T) {
 		{"", "/a,b.html", nil, true},
 		{"", "/a%2Cb.html", nil, true},
 		{"", "/a,b", nil, true},
-		{"", "/a,b.html/", nil, false},
 		{"", "/a,b/", nil, false},
 		{"", "/c;d/", nil, true},
-		{"", "/c;d", nil, true},
-		{"", "/c;d/index.html", nil, true},
-		{"", "/e+f/", nil, false},
 		{"", "/e+f/", []string{"start.htm"}, true},
 		{"", "/g&h/", nil, false},
-		{"", "/g&h/x.html", nil, true},
 		{"", "/no,such.html", nil, false},
 		{"", "/../a,b.html", nil, false},
 		{"/x,y", "/x,y/a,b.html", nil, true},
-		{"/x%2Cy", "/x,y/a,b.html", nil, true},
 		{"/x,y", "/a,b.html", nil, false},
 		{"", "/", nil, true},
-		{"", "//", nil, false},
-		{"", "/", []string{"start.htm"}, false},
 		{"/x,y", "/x,y/", nil, true},
 	} {
 		for name, o := range map[string]Options{
@@ -735,14 +714,9 @@ func TestNoPageName(t *testing.T) {
 	for name, want := range map[string]string{
 		"404.html": errorPage, "400.htm": errorPage, "599.XHTML": errorPage, "50x.html": errorPage, "5XX.html": errorPage, "4x4.html": errorPage, "503.php": errorPage,
 		"399.html": listed, "600.html": listed, "4040.html": listed, "40.html": listed, "404": errorPage, "404.pdf": listed, "404.en.html": listed, "4ab.html": listed,
-		"_": listed, "_404.html": listed,
 		"google0123456789abcdef.html": ownershipFile, "GOOGLE0123456789ABCDEF.HTML": ownershipFile, "google0123456789abcde.html": listed, "google0123456789abcdeg.html": listed, "google0123456789abcdef.htm": listed,
-		"yandex_0123456789abcdef.html": ownershipFile, "yandex.html": listed,
 		"pinterest-1a2b3.html": ownershipFile, "pinterest-boards.html": listed,
-		"BingSiteAuth.xml": ownershipFile, "bingsiteauth.xml.html": listed,
 		"baidu_verify_codeva-AbCd.html": ownershipFile, "baidu_verify_.html": listed,
-		"naver0123456789abcdef0123456789abcdef.html": ownershipFile, "naver.html": listed,
-		"a": listed, "é.html": listed, "\xff": listed,
 	} {
 		if got := NoPage(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
@@ -755,24 +729,17 @@ func TestNoPage(t *testing.T) {
 	for path, want := range map[string]string{
 		"":                             "",
 		"docs/":                        "",
-		"docs/page.html":               "",
 		"docs/404.html":                errorPage,
-		"404.html/":                    "",
-		"404.html/a.html":              "",
 		"yandex_0123456789abcdef.html": ownershipFile,
 		"404/":                         errorPage,
 		"404/a.html":                   "",
 		"docs/404/":                    "",
 		"de/404/":                      errorPage,
 		"zh-Hant/50x/":                 errorPage,
-		"450/":                         "",
 		"offline":                      errorPage,
 		"de/Offline.html":              errorPage,
 		"docs/offline.html":            "",
-		"offline.htm":                  "",
 		"200.html":                     errorPage,
-		"200/":                         "",
-		"page/200.html":                "",
 	} {
 		if got := NoPage(path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
