@@ -258,10 +258,9 @@ type siteStatus struct {
 	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
 	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
 
-	Visited int            `json:"visited,omitempty"`         // paths that visitors had
-	Dropped int            `json:"visited_dropped,omitempty"` // those for which there was no room
-	Ignored map[string]int `json:"visits_ignored,omitempty"`  // why visits do not count, where few do
-	Logs    []visits.Log   `json:"logs,omitempty"`            // that are read for all sites of the handler
+	Visited int          `json:"visited,omitempty"`         // paths that visitors had
+	Dropped int          `json:"visited_dropped,omitempty"` // those for which there was no room
+	Logs    []visits.Log `json:"logs,omitempty"`            // that are read for all sites of the handler
 }
 
 // status is what there is to show of a site.
@@ -346,11 +345,9 @@ func (st *siteStatus) confirmBy(storage *storageStatus, now time.Time) {
 
 // addVisits adds what is known of visits, where a source discovers pages.
 func (s *site) addVisits(st *siteStatus) {
-	d := s.discovery()
-	if d == nil {
+	if s.discovery() == nil {
 		return
 	}
-	st.Ignored = d.filter.Ignored()
 	for _, r := range s.handler.logs {
 		if logs := r.logs.Load(); logs != nil {
 			st.Logs = append(st.Logs, *logs...)

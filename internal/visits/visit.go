@@ -4,11 +4,9 @@
 package visits
 
 import (
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -48,15 +46,11 @@ const (
 const ownAgent = "caddy-sitemap "
 
 // Filter judges the visits to the sites of a handler. It is safe for concurrent use.
-type Filter struct {
-	*origin.Cleaner
-	mu      sync.Mutex
-	ignored map[string]int // visits that do not count, by result
-}
+type Filter struct{ *origin.Cleaner }
 
 // NewFilter returns a Filter of pages that are told apart by these query parameters.
 func NewFilter(query []string) *Filter {
-	return &Filter{Cleaner: origin.NewCleaner(query), ignored: make(map[string]int)}
+	return &Filter{origin.NewCleaner(query)}
 }
 
 // Judge returns the result of a visit: [Counts], or why it does not show a page that may be listed. path is the page that
@@ -71,25 +65,12 @@ func (f *Filter) Judge(v *Visit) (path, result string) {
 		return "", oddPath
 	}
 	result = v.result()
-	if result == Counts {
-		return path, Counts
-	}
-	f.mu.Lock()
-	f.ignored[result]++
-	f.mu.Unlock()
 	// The response to another URL than the page's says nothing of the page.
 	isSignal := v.mayBeSignal() && f.IsExact(v.URI) && !f.leadsTo(v.Location, path)
-	if !isSignal {
+	if result != Counts && !isSignal {
 		return "", result
 	}
 	return path, result
-}
-
-// Ignored returns how many visits did not count, although they were to what may be a page, by result.
-func (f *Filter) Ignored() map[string]int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return maps.Clone(f.ignored)
 }
 
 // isPagePath reports whether a client that follows links to pages may request a URI. None sends dot segments, encoded

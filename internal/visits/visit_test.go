@@ -1,7 +1,6 @@
 package visits
 
 import (
-	"maps"
 	"strings"
 	"testing"
 )
@@ -37,20 +36,6 @@ func TestResult(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-// TestIgnored: why visits do not count is counted.
-func TestIgnored(t *testing.T) {
-	f := NewFilter(nil)
-	for range 3 {
-		f.Judge(&Visit{Method: "GET", URI: "/a", Status: 200, UserAgent: "-"})
-	}
-	f.Judge(&Visit{Method: "GET", URI: "/a", Status: 200, User: true})
-	f.Judge(&Visit{Method: "GET", URI: "/a", Status: 200})
-	f.Judge(&Visit{Method: "GET", URI: "/.env", Status: 200, User: true})
-	if want := map[string]int{robot: 3, signedIn: 1}; !maps.Equal(f.Ignored(), want) {
-		t.Errorf("got %v, want %v", f.Ignored(), want)
 	}
 }
 
