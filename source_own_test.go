@@ -250,100 +250,42 @@ func TestOwnSitemapsPace(t *testing.T) {
 	}
 }
 
-// TestOwnSitemapsRenamed: pages are not gone while an application names its documents otherwise and these are not read yet.
-func TestOwnSitemapsRenamed(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.handler.limiter = crawl.NewLimiter(1, 1)
-		version := 1
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			upstream(r)
-			if r.URL.Path == "/sitemap.xml" {
-				fmt.Fprint(w, indexOf(fmt.Sprintf("/%d.txt", version)))
-				return nil
-			}
-			fmt.Fprintf(w, "/a\n/%d\n", version)
-			return nil
-		}
-		s := b.site("named.example")
-		probed := probeResult{made: true}
-		s.setReady()
-		b.readOwn(s, probed, time.Now())
-		time.Sleep(ownInterval)
-		if got, err := b.readOwn(s, probed, time.Now()); got != "/1 /a" || err != nil {
-			t.Fatalf("at first: got %s, %v", got, err)
-		}
-		synctest.Wait()
-		version = 2
-		b.limit(s, 1.0/3600)
-		time.Sleep(ownInterval)
-		if got, err := b.readOwn(s, probed, time.Now()); got != "/1 /a" || err != nil {
-			t.Errorf("renamed: got %s, %v", got, err)
-		}
-		time.Sleep(3 * time.Hour)
-		if got, err := b.readOwn(s, probed, time.Now()); got != "/2 /a" || err != nil {
-			t.Errorf("read: got %s, %v", got, err)
-		}
-	})
-}
-
-// TestOwnSitemapsUnread: after a restart, pages that documents named before are not gone while these are not read. A reload
-// goes on with what was read.
+// TestOwnSitemapsUnread: after a restart, pages that documents named before are not gone while these are not read. Of a site of
+// which nothing was listed yet, nothing is missing, also once its front page is listed. A reload goes on with what was read.
 func TestOwnSitemapsUnread(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			upstream(r)
-			if r.URL.Path == "/sitemap.xml" {
-				fmt.Fprint(w, indexOf("/1.txt"))
+	for isRestart, unread := range map[bool]string{true: "they are not read yet", false: ""} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.handler.limiter = crawl.NewLimiter(1.0/3600, 1)
+			b.handler.limiter.AwaitTurn(t.Context(), schedule.Fresh) // another site has the first turn
+			b.pages = func(w http.ResponseWriter, r *http.Request) error {
+				upstream(r)
+				if r.URL.Path == "/sitemap.xml" {
+					fmt.Fprint(w, indexOf("/1.txt"))
+					return nil
+				}
+				fmt.Fprint(w, "/a\n")
 				return nil
 			}
-			fmt.Fprint(w, "/a\n")
-			return nil
-		}
-		s := b.site("named.example")
-		s.serve(snapshotOf(t, 10, "/a"))
-		probed := probeResult{made: true}
-		_, err := b.readOwn(s, probed, time.Now())
-		if err == nil || err.Error() != "they are not read yet" {
-			t.Errorf("got %v", err)
-		}
-		time.Sleep(time.Hour)
-		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
-			t.Errorf("an hour later: got %s, %v", got, err)
-		}
-		s.ownReading.Store(nil) // the configuration after has a site of its own, with the same state
-		if got, err := b.readOwn(s, probed, time.Now()); got != "/a" || err != nil {
-			t.Errorf("after a reload: got %s, %v", got, err)
-		}
-	})
-}
-
-// TestOwnSitemapsOfYoungSite: while nothing of a site was listed yet, nothing is missing until its sitemaps are read, also after
-// a reload.
-func TestOwnSitemapsOfYoungSite(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.handler.limiter = crawl.NewLimiter(1.0/600, 1)
-		b.handler.limiter.AwaitTurn(t.Context(), schedule.Fresh) // another site has the turn of these ten minutes
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			upstream(r)
-			if r.URL.Path == "/sitemap.xml" {
-				fmt.Fprint(w, indexOf("/1.txt"))
-				return nil
+			s := b.site("named.example")
+			if isRestart {
+				s.serve(snapshotOf(t, 10, "/a"))
 			}
-			fmt.Fprint(w, "/a\n")
-			return nil
-		}
-		s := b.site("named.example")
-		for _, step := range []string{"at first", "the front page is listed", "a reload"} {
-			if got, err := b.readOwn(s, probeResult{made: true}, time.Now()); got != "" || err != nil {
-				t.Errorf("%s: got %s, %v", step, got, err)
+			for _, step := range []string{"at first", "the front page is listed"} {
+				got, err := b.readOwn(s, probeResult{}, time.Now())
+				if got != "" || (err == nil) != (unread == "") || err != nil && err.Error() != unread {
+					t.Errorf("%s: got %q, %v, want %q", step, got, err, unread)
+				}
+				s.serve(snapshotOf(t, 10, "/a"))
 			}
-			s.serve(snapshotOf(t, 1, "/"))
-			if step == "a reload" {
-				s.ownReading.Store(nil)
+			time.Sleep(2 * time.Hour)
+			for _, step := range []string{"later", "a reload"} {
+				if got, err := b.readOwn(s, probeResult{}, time.Now()); got != "/a" || err != nil {
+					t.Errorf("%s: got %s, %v", step, got, err)
+				}
+				s.ownReading.Store(nil) // the configuration after has a site of its own, with the same state
 			}
-		}
-	})
+		})
+	}
 }
 
 // TestOwnSitemapsElsewhere: a sitemap that has URLs of another host says so.
