@@ -176,8 +176,8 @@ func (r *robotsRules) isReliable(isRecent func(time.Time) bool) bool {
 	return !r.closed && r.made && isRecent(r.at)
 }
 
-// maxRobotsRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2); behind more of them, there is none.
-const maxRobotsRedirects = 5
+// maxRedirects are followed to a robots.txt (RFC 9309, section 2.3.1.2), behind more of which there is none, and to a sitemap.
+const maxRedirects = 5
 
 // fetchRobots reads the site's robots.txt, also behind redirects on the site. One that is redirected to another host,
 // which the server cannot request, counts as none.
@@ -186,7 +186,7 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	res, err := f.fetchData(ctx, robotsPath, robotstxt.MaxBody, p)
 	at := f.origin + robotsPath
 	from := ""
-	for range maxRobotsRedirects {
+	for range maxRedirects {
 		if err != nil || res.Status/100 != 3 {
 			break
 		}

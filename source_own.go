@@ -29,11 +29,10 @@ import (
 
 // Bounds of reading a site's own sitemaps.
 const (
-	ownInterval     = 10 * time.Minute // between two readings of those of an application
-	ownRetry        = time.Minute      // after a reading that failed
-	ownShare        = 10               // reading takes a tenth of the time at most
-	maxOwnRedirects = 5                // in a row
-	ownBytes        = 200              // what a page of an own sitemap takes in memory, about
+	ownInterval = 10 * time.Minute // between two readings of those of an application
+	ownRetry    = time.Minute      // after a reading that failed
+	ownShare    = 10               // reading takes a tenth of the time at most
+	ownBytes    = 200              // what a page of an own sitemap takes in memory, about
 )
 
 // ownList is what the site's own sitemaps say: those that it would serve without ours. It never changes.
@@ -300,11 +299,11 @@ func (o *ownReading) fetch(ctx context.Context, path string) (*crawl.Response, e
 }
 
 // errRedirects is the error of a document that redirects lead nowhere near, as those in a circle.
-var errRedirects = fmt.Errorf("it redirects more than %d times", maxOwnRedirects)
+var errRedirects = fmt.Errorf("it redirects more than %d times", maxRedirects)
 
 // open opens a document once, wherever redirects on the site lead to it. What is no sitemap is empty.
 func (o *ownReading) open(ctx context.Context, url string) (io.ReadCloser, error) {
-	for range 1 + maxOwnRedirects {
+	for range 1 + maxRedirects {
 		path, isHere := html.PathOn(o.BaseURL, url)
 		if !isHere && o.document != "" {
 			o.unused.refuse(o.document, 0, url, errNoDocument)

@@ -170,7 +170,7 @@ func (r *Refresh) readList(ctx context.Context, name string, reader *urllist.Rea
 
 // openList opens a list: a file, or what the site serves at a path or URL.
 func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, error) {
-	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+	if strings.Contains(name, "://") {
 		return r.openURL(ctx, name)
 	}
 	info, err := os.Stat(name)
