@@ -84,13 +84,6 @@ func TestOwnSitemapsAreBounded(t *testing.T) {
 	}
 }
 
-// limit has the requests of a site go out at a rate from now on.
-func (b *bench) limit(s *site, rate float64) {
-	b.handler.limiter = crawl.NewLimiter(rate, 1)
-	s.crawler = crawl.New(crawl.Options{Limiter: b.handler.limiter, Rank: s.rank, Now: b.app.now})
-	s.fetcher.crawler = s.crawler
-}
-
 // TestOwnSitemapsStay: what a document said stays while it fails, however it does.
 func TestOwnSitemapsStay(t *testing.T) {
 	for name, fail := range map[string]func(w http.ResponseWriter) error{
