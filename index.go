@@ -229,6 +229,11 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 		if r.crawled.Gathered {
 			r.source.clearOldWarnings()
 		}
+		isComplete := r.crawled.Done && len(out.Merged.Failed) == 0
+		hasBuilt := sel.result.IsMade() && snapshot != nil
+		if isComplete && hasBuilt {
+			s.logUnmatched()
+		}
 	}
 	out.DatesDue = r.served.history.DatesDue
 	out.NewsSpan = r.served.history.News

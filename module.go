@@ -250,7 +250,7 @@ type Rule struct {
 	// The weight of the pages within the site, 0.0 to 1.0, rounded to hundredths. Default: none.
 	Priority *float64 `json:"priority,omitempty"`
 
-	match      pathPatterns
+	match      *notedPatterns
 	changeFreq page.ChangeFreq
 	priority   page.Priority
 }
@@ -547,7 +547,7 @@ func (r Rule) compile(c *option.Checker) Rule {
 	c.Refuse(len(r.Match) == 0, "a rule needs at least one path pattern")
 	c.Refuse(r.ChangeFreq == "" && r.Priority == nil,
 		"the rule for %s sets nothing: give it a changefreq or a priority", strings.Join(r.Match, " "))
-	r.match = compilePatterns(c, "rule", r.Match)
+	r.match = &notedPatterns{pathPatterns: compilePatterns(c, "rule", r.Match)}
 	var err error
 	if r.ChangeFreq != "" {
 		r.changeFreq, err = page.ParseChangeFreq(r.ChangeFreq)

@@ -2,15 +2,19 @@ package sitemap
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -56,4 +60,29 @@ func (p pathPatterns) which(path string) string {
 		}
 	}
 	return ""
+}
+
+// notedPatterns are the path patterns of an option that is for pages, and whether a page has matched. They are safe for
+// concurrent use.
+type notedPatterns struct {
+	pathPatterns
+	hasMatched atomic.Bool
+}
+
+// Match is [pathPatterns.Match], which it notes.
+func (n *notedPatterns) Match(path string) bool {
+	isMatch := n.pathPatterns.Match(path)
+	if isMatch {
+		n.hasMatched.Store(true)
+	}
+	return isMatch
+}
+
+// logUnmatched logs once that no page has matched. option is the name of the option.
+func (n *notedPatterns) logUnmatched(logger *logonce.Logger, option string) {
+	if n.hasMatched.Load() {
+		return
+	}
+	logger.Once(zap.InfoLevel, fmt.Sprint(option, " ", n.pathPatterns), option+" matches no page",
+		zap.Strings("patterns", n.pathPatterns))
 }

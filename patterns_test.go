@@ -1,11 +1,44 @@
 package sitemap
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 )
+
+// TestUnmatchedOfSites: a rule may be meant for another site of the handler, and a source that fails hides pages.
+func TestUnmatchedOfSites(t *testing.T) {
+	rule := func(h *Handler) { h.Rules = []Rule{{Match: []string{"/gone/*"}, ChangeFreq: "daily"}} }
+	const message = "rule matches no page"
+	b := newBench(t, rule)
+	b.lists("/")
+	first, second := b.site("named.example"), b.site("other.example")
+	b.refresh(first)
+	b.refresh(second)
+	if got := b.logged(message); got != 0 {
+		t.Errorf("two sites: got %d lines, want none", got)
+	}
+	b = newBench(t, rule)
+	s := b.site("named.example")
+	b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
+		return cmp.Or(yield(Page{Path: "/"}), errors.New("unreadable"))
+	}
+	b.refresh(s)
+	if got := b.logged(message); got != 0 {
+		t.Errorf("a source that fails: got %d lines, want none", got)
+	}
+	b.lists("/", "/a")
+	b.refresh(s)
+	b.lists("/", "/a", "/b")
+	b.refresh(s)
+	if got := b.logged(message); got != 1 {
+		t.Errorf("got %d lines, want one", got)
+	}
+}
 
 // How patterns match is Caddy's; that paths reach its matcher as in requests is tested.
 func TestPathPatterns(t *testing.T) {

@@ -72,8 +72,9 @@ type SourceFiles struct {
 	// The name of the file system, as in `file_server`. Placeholders are replaced. Default: that of the site.
 	FileSystem string `json:"fs,omitempty"`
 
-	at    string
-	front string // see files.Options; with a root of its own
+	at       string
+	front    string         // see files.Options; with a root of its own
+	included *notedPatterns // of Include and IncludeOnly; nil: there are none
 }
 
 // CaddyModule returns the Caddy module information.
@@ -92,8 +93,11 @@ func (s *SourceFiles) check() error {
 	isFolder := err == nil && page.IsClean(s.At) && !strings.Contains(s.At, "{")
 	c.Refuse(s.At != "" && !isFolder, "at '%s': use a URL folder such as /docs", s.At)
 	s.at = strings.TrimSuffix(at, "/")
-	compilePatterns(&c, "include", s.Include)
-	compilePatterns(&c, "include_only", s.IncludeOnly)
+	included := compilePatterns(&c, "include", s.Include)
+	included = append(included, compilePatterns(&c, "include_only", s.IncludeOnly)...)
+	if included != nil {
+		s.included = &notedPatterns{pathPatterns: included}
+	}
 	compilePatterns(&c, "exclude", s.Exclude)
 	for _, name := range s.Index {
 		c.Refuse(name == "" || strings.ContainsAny(name, `/\{}`), "index '%s' is not a file name", name)
@@ -202,9 +206,7 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		At:      r.Prefix,
 		Include: slices.Concat(s.IncludeOnly, s.Include),
 		Exclude: slices.Concat(s.Exclude, r.probed.standIns),
-		Compile: func(patterns []string) func(path string) bool {
-			return compilePatterns(new(option.Checker), "", patterns).Match
-		},
+		Compile: s.compile,
 		Hide:    slices.Clone(r.Hide),
 		Index:   s.Index,
 		Front:   s.front,
@@ -238,6 +240,17 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		o.FS, err = fileSystem(r.site.handler.ctx, name)
 	}
 	return o, err
+}
+
+// compile returns a matcher of patterns, which notes whether one of Include and IncludeOnly matches, too.
+func (s *SourceFiles) compile(patterns []string) func(path string) bool {
+	compiled := compilePatterns(new(option.Checker), "", patterns)
+	return func(path string) bool {
+		if s.included != nil && !s.included.hasMatched.Load() {
+			s.included.Match(path)
+		}
+		return compiled.Match(path)
+	}
 }
 
 // servedFolders are what the files sources scan. One whose settings are wrong says so when it is read.

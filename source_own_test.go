@@ -371,6 +371,29 @@ func TestOwnSitemapLoop(t *testing.T) {
 	}
 }
 
+// TestOwnSitemapsStopped: a refresh that ends while a document is requested takes nothing away.
+func TestOwnSitemapsStopped(t *testing.T) {
+	b := newBench(t, nil)
+	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+		fmt.Fprint(w, "/a\n/b\n")
+		return nil
+	}
+	s := b.site("named.example")
+	r, err := newRefresh(s, probeResult{}, b.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := errors.New("stopped")
+	b.handler.isDefault = true
+	r.lookAtOwn(t.Context())
+	if err := r.ownSitemaps(t.Context(), func(page.Page) error { return stopped }); !errors.Is(err, stopped) {
+		t.Errorf("got %v", err)
+	}
+	if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/a /b" || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 // TestHiddenSitemap: a sitemap of the site's own that ours hides and no source reads is named, with what to write.
 func TestHiddenSitemap(t *testing.T) {
 	const warning = "the site has a sitemap of its own, which this one hides and no source reads: to merge its pages and dates, write the line into the block of sitemap"

@@ -461,14 +461,38 @@ func newFailed(h outcome.History, failed []merge.InputError) string {
 	return strings.Join(all, "; ")
 }
 
+// logUnmatched logs which rules and patterns of files no page matches, once everything was read, fetched and selected.
+func (s *site) logUnmatched() {
+	// Another site of the handler may have such pages.
+	if s.handler.siteCount() > 1 {
+		return
+	}
+	for _, rule := range s.handler.settings.rules {
+		rule.match.logUnmatched(s.logger, "rule")
+	}
+	for _, source := range s.sources() {
+		of, isFiles := source.(*SourceFiles)
+		if isFiles && of.included != nil {
+			of.included.logUnmatched(s.logger, "include")
+		}
+	}
+}
+
+// siteCount returns the number of sites of the handler.
+func (h *Handler) siteCount() int { return h.countSites(func(*site) bool { return true }) }
+
 // probedSites returns the number of sites of the handler whose front pages are requested again and again, of a rank and of
 // those above it.
 func (h *Handler) probedSites(of schedule.Rank) int {
+	return h.countSites(func(s *site) bool { return s.rank() <= of && !s.isAbsent() })
+}
+
+func (h *Handler) countSites(counts func(*site) bool) int {
 	h.app.mu.RLock()
 	defer h.app.mu.RUnlock()
 	n := 0
 	for _, s := range h.app.sites {
-		if s.handler == h && s.rank() <= of && !s.isAbsent() {
+		if s.handler == h && counts(s) {
 			n++
 		}
 	}

@@ -68,7 +68,7 @@ var tried = map[string]string{
 	"go test ./...":        ".ci/run",
 	"go test -short ./...": ".ci/run",
 	"go test -race ./...":  ".ci/run",
-	"GOARCH=386 CGO_ENABLED=0 go test . ./internal/...": ".ci/run",
+	"GOARCH=386 CGO_ENABLED=0 go test ./internal/...": ".ci/run",
 	".ci/run":      "itself",
 	".ci/layers":   ".ci/run",
 	"gofmt -l .":   ".ci/run",

@@ -362,3 +362,48 @@ func htmlFiles(t *testing.T, root string) []string {
 	harness.Must(t, err)
 	return found
 }
+
+// TestPatternsWithoutPages: a rule and include patterns that no page matches are a line of the log each; other patterns are not.
+func TestPatternsWithoutPages(t *testing.T) {
+	const site = `http://localhost:{port} {
+	root {dir}/www
+	sitemap {
+		files {
+			{include}
+		}
+		rule /gone/* {
+			priority 0.3
+		}
+		rule /none /a.html {
+			priority 0.4
+		}
+		exclude /drafts/* /no-such-page
+		section blog /blog/*
+	}
+	file_server
+}
+`
+	withInclude := func(include string) string { return strings.Replace(site, "{include}", include, 1) }
+	s := start(t, withInclude("include *.pdf /x/*.txt"), map[string]string{
+		"www/index.html":     harness.Whole("", "front"),
+		"www/a.html":         harness.Whole("", "a"),
+		"www/404/index.html": harness.Whole("", "an index file"),
+	})
+	wantOne := func(words ...string) {
+		t.Helper()
+		if lines := s.LogLines(append(words, "matches no page")...); len(lines) != 1 || !strings.Contains(lines[0], `"level":"info"`) {
+			t.Errorf("%q: the log has %q, want one line of level info", words, lines)
+		}
+	}
+	s.Refreshes(2)
+	wantOne("rule", "/gone/*")
+	wantOne("include", "*.pdf", "/x/*.txt")
+
+	// A file that is listed as its folder counts, and a reload says nothing twice.
+	s.Reload(withInclude("include /404/index.html"))
+	s.Write(map[string]string{"www/b.html": harness.Whole("", "b")})
+	s.Eventually(func() bool { return strings.Contains(s.Refreshes(1), `"pages":4`) }, s.SitemapLog)
+	if lines := s.LogLines("matches no page"); len(lines) != 2 {
+		t.Errorf("after a reload, the log has %q, want two lines", lines)
+	}
+}
