@@ -20,34 +20,22 @@ const bom = "\xEF\xBB\xBF"
 // percent-encoded. The lines come last, after a blank line: there they break no group, and all parsers agree about
 // them. A body that is not text, or in an encoding such as UTF-16, is not changed.
 func Merge(body []byte, urls ...string) []byte {
-	eol := "\n"
-	if bytes.Contains(body, []byte("\r\n")) {
-		eol = "\r\n"
-	}
 	present := urlsOf(body, "sitemap") // not all crawlers understand a misspelled one
 	lines := ""
 	for _, url := range urls {
 		if !slices.Contains(present, url) {
-			lines += "Sitemap: " + url + eol
+			lines += "Sitemap: " + url + "\n"
 		}
 	}
 	// Behind text of another encoding, lines in ASCII would be none.
 	if lines == "" || bytes.ContainsFunc(body, isBinary) {
 		return body
 	}
-	return slices.Concat(body, []byte(toBlankLine(body, eol)+lines))
-}
-
-// toBlankLine returns what has to follow a body so that its last line is a blank one; "" for a body without a line.
-func toBlankLine(body []byte, eol string) string {
-	text := string(bytes.TrimPrefix(body, []byte(bom)))
-	switch {
-	case text == "", strings.HasSuffix(text, eol+eol):
-		return ""
-	case strings.HasSuffix(text, eol):
-		return eol
+	text := bytes.TrimRight(body, "\r\n")
+	if len(text) > 0 {
+		lines = "\n\n" + lines
 	}
-	return eol + eol
+	return slices.Concat(text, []byte(lines))
 }
 
 // isBinary reports whether no text has a byte (https://mimesniff.spec.whatwg.org/#binary-data-byte), save 0x1A, with
@@ -75,29 +63,19 @@ func Naming(contentType string, body []byte, urls ...string) (merged []byte, mad
 func IsHTML(contentType string, body []byte) bool {
 	media, _, _ := mime.ParseMediaType(contentType)
 	isByName := media == "" || media == "text/plain" || media == unspecific
-	if !isByName {
-		return media == "text/html" || media == "application/xhtml+xml"
+	if isByName {
+		media, _, _ = mime.ParseMediaType(http.DetectContentType(bytes.TrimPrefix(body, []byte(bom))))
 	}
-	start := bytes.TrimPrefix(body, []byte(bom))
-	start = start[:min(len(start), 512)]
-	media, _, _ = mime.ParseMediaType(http.DetectContentType(start))
-	isXHTML := media == "text/xml" && bytes.Contains(start, []byte("<html"))
-	return media == "text/html" || isXHTML
+	return media == "text/html" || media == "application/xhtml+xml"
 }
 
 const unspecific = "application/octet-stream"
 
-// isText reports whether a robots.txt may have a Content-Type: text/plain, by RFC 9309, section 2.3; any other text but
-// HTML; and a missing or unspecific one, because crawlers ignore it.
+// isText reports whether a robots.txt may have a Content-Type: text/plain, by RFC 9309, section 2.3; any other text; and
+// a missing or unspecific one, because crawlers ignore it.
 func isText(contentType string) bool {
-	media, params, _ := mime.ParseMediaType(contentType)
-	if media == "" || media == unspecific {
-		return true
-	}
-	// A line in UTF-8 behind such text would be none in it.
-	charset := strings.ToLower(params["charset"])
-	isWide := strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "utf-32")
-	return strings.HasPrefix(media, "text/") && media != "text/html" && !isWide
+	media, _, _ := mime.ParseMediaType(contentType)
+	return media == "" || media == unspecific || strings.HasPrefix(media, "text/")
 }
 
 // fields yields the fields of a robots.txt: a lower-case name, as it is spelled, and a value. Lines end in LF, CR or both. A blank may
@@ -108,13 +86,11 @@ func fields(body []byte) iter.Seq2[string, string] {
 		for line := range strings.FieldsFuncSeq(string(bytes.TrimPrefix(body, []byte(bom))), isEnd) {
 			line, _, _ = strings.Cut(line, "#")
 			name, value, ok := strings.Cut(line, ":")
-			if !ok {
-				words := strings.Fields(line)
-				ok = len(words) == 2 && !strings.EqualFold(words[0], "sitemap")
-				if ok {
-					name = words[0]
-					value = words[1]
-				}
+			words := strings.Fields(line)
+			if !ok && len(words) == 2 && !strings.EqualFold(words[0], "sitemap") {
+				name = words[0]
+				value = words[1]
+				ok = true
 			}
 			if ok && !yield(strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)) {
 				return

@@ -3,10 +3,10 @@ package robotstxt
 import (
 	"cmp"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Rules are the rules of a robots.txt for one crawler (RFC 9309, section 2.2). The zero value allows all.
@@ -15,9 +15,9 @@ type Rules struct {
 }
 
 type pathRule struct {
-	line   string   // with the path in normal form, in which * matches anything, and a $ at the end the end
+	line   string   // in its path, * matches anything, and a $ at the end the end
 	length int      // of the path
-	pieces []string // between the asterisks
+	pieces []string // between the asterisks, decoded
 	toEnd  bool     // nothing may follow
 }
 
@@ -37,7 +37,7 @@ func ReadRules(body []byte, crawler string) Rules {
 				isGeneral = false
 				inRules = false
 			}
-			token := productToken(value)
+			token := productToken.FindString(value)
 			isOwn = isOwn || strings.EqualFold(token, crawler)
 			isGeneral = isGeneral || token == "*"
 			known = known || isOwn
@@ -73,85 +73,34 @@ func ReadRules(body []byte, crawler string) Rules {
 	return own
 }
 
-// productToken returns the name in a User-agent line, without a version. It must equal
-// a crawler's name: a part of it does not match.
-func productToken(value string) string {
-	value, _, _ = strings.Cut(strings.ReplaceAll(value, "\t", " "), " ")
-	if value == "*" {
-		return value
-	}
-	rest := strings.TrimLeft(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_")
-	return value[:len(value)-len(rest)]
-}
+// productToken matches the name in a User-agent line, without a version. It must equal a crawler's name: a part of it
+// does not match.
+var productToken = regexp.MustCompile(`^(?:\*$|[A-Za-z_-]+)`)
 
-func newPathRule(name, path string) pathRule {
+func newPathRule(verb, path string) pathRule {
 	// A rule must begin with a slash (RFC 9309, section 2.2). Where it is missing, it is meant.
 	if path[0] != '/' && path[0] != '*' {
 		path = "/" + path
 	}
-	path, toEnd := strings.CutSuffix(path, "$")
-	pattern := normalPattern(path)
+	pattern, toEnd := strings.CutSuffix(path, "$")
 	pieces := strings.Split(pattern, "*")
-	if toEnd {
-		pattern += "$"
+	for i, piece := range pieces {
+		pieces[i] = decoded(piece)
 	}
 	return pathRule{
-		line:   name + pattern,
-		length: len(pattern),
+		line:   verb + path,
+		length: len(path),
 		pieces: pieces,
 		toEnd:  toEnd,
 	}
 }
 
-// normalPattern returns a rule's path in the form of normal paths, in the spelling of [bare]. A $ is encoded, and an
-// encoded * stays so.
-func normalPattern(path string) string {
-	var out []byte
-	before := "/x" // of an escape: those of a path are compared otherwise than those of a query
-	for i := 0; i < len(path); i++ {
-		switch c := path[i]; c {
-		case '$':
-			out = append(out, "%24"...)
-		case '?':
-			out = append(out, c)
-			before = "/x?"
-		case '%':
-			normal, err := page.Normal(before + path[i:min(i+3, len(path))])
-			if err != nil {
-				out = append(out, "%25"...)
-				continue
-			}
-			escape := normal[len(before):]
-			if before == "/x" {
-				escape = bare(escape)
-			}
-			out = append(out, literal.Replace(escape)...)
-			i += 2
-		default:
-			out = append(out, page.Escape(path[i:i+1])...)
-		}
-	}
-	return string(out)
-}
-
-// literal encodes what would be special in a rule's path.
-var literal = strings.NewReplacer("$", "%24", "*", "%2A")
-
-// bare returns a normal path in the spelling in which paths and rules are compared. RFC 9309, section 2.2.2, has
-// reserved characters encoded before that, in paths and in rules, so /a%2Cb and /a,b are alike. Decoding both is the
-// same. An encoded slash separates nothing, and the query keeps its spelling.
-func bare(path string) string {
-	if !strings.Contains(path, "%") {
-		return path
-	}
-	path, query, hasQuery := strings.Cut(path, "?")
-	parts := strings.Split(path, "%2F")
-	for i, part := range parts {
-		parts[i] = page.Escape(page.Unescape(part))
-	}
-	path = strings.Join(parts, "%2F")
-	if hasQuery {
-		path += "?" + query
+// decoded returns a path, or a piece of one, in the spelling in which paths and rules are compared. RFC 9309, section
+// 2.2.2, has reserved characters encoded before that, in paths and in rules. Decoding both is the same, but for an
+// encoded slash.
+func decoded(path string) string {
+	if text, err := url.PathUnescape(path); err == nil {
+		return text
 	}
 	return path
 }
@@ -164,10 +113,7 @@ func (r *Rules) Allows(path string) bool { return !strings.HasPrefix(r.Line(path
 
 // Line returns the line that decides about a path, as [Rules.String] writes it; "": none does, so the path is allowed.
 func (r *Rules) Line(path string) string {
-	path = bare(path)
-	if strings.ContainsAny(path, "*$") {
-		path = literal.Replace(path)
-	}
+	path = decoded(path)
 	for i := range r.rules {
 		if r.rules[i].match(path) {
 			return r.rules[i].line
