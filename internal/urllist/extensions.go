@@ -22,9 +22,7 @@ type extended struct {
 		Lang string `xml:"hreflang,attr"`
 		Href string `xml:"href,attr"`
 	} `xml:"link"`
-	Images []struct {
-		Loc string `xml:"loc"`
-	} `xml:"image"`
+	Images []string `xml:"image>loc"`
 	Videos []struct {
 		Parts []videoPart `xml:",any"`
 	} `xml:"video"`
@@ -70,8 +68,8 @@ func (x *extended) alternates(base, path string) (all []page.Alternate) {
 }
 
 func (x *extended) images(base, path string) (all []string) {
-	for _, image := range x.Images {
-		if url := html.Absolute(base, path, image.Loc); url != "" {
+	for _, loc := range x.Images {
+		if url := html.Absolute(base, path, loc); url != "" {
 			all = append(all, url)
 		}
 	}
@@ -90,8 +88,7 @@ func (x *extended) videos() (all []string) {
 // videoElement is one that a video may have.
 type videoElement struct {
 	name    string
-	most    int            // characters of any text, which is cut there
-	pattern *regexp.Regexp // else, of its text: what does not match is dropped
+	pattern *regexp.Regexp // of what is kept of its text
 }
 
 var (
@@ -103,17 +100,17 @@ var (
 // videoElements are those of the schema that say what a video is, where and when, in its order: the first three are required
 // (https://www.google.com/schemas/sitemap-video/1.1/sitemap-video.xsd).
 var videoElements = []videoElement{
-	{"thumbnail_loc", 0, videoURL},
-	{"title", 100, nil},
-	{"description", 2048, nil},
-	{"content_loc", 0, videoURL},
-	{"player_loc", 0, videoURL},
-	{"duration", 0, regexp.MustCompile(`^([01]?\d{1,4}|2[0-7]\d{3}|28[0-7]\d\d|28800)$`)},
-	{"expiration_date", 0, videoDate},
-	{"publication_date", 0, videoDate},
-	{"family_friendly", 0, videoYesNo},
-	{"requires_subscription", 0, videoYesNo},
-	{"live", 0, videoYesNo},
+	{"thumbnail_loc", videoURL},
+	{"title", regexp.MustCompile(`(?s)^.{1,100}`)},
+	{"description", regexp.MustCompile(`(?s)^.{1,1000}.{0,1000}.{0,48}`)},
+	{"content_loc", videoURL},
+	{"player_loc", videoURL},
+	{"duration", regexp.MustCompile(`^([01]?\d{1,4}|2[0-7]\d{3}|28[0-7]\d\d|28800)$`)},
+	{"expiration_date", videoDate},
+	{"publication_date", videoDate},
+	{"family_friendly", videoYesNo},
+	{"requires_subscription", videoYesNo},
+	{"live", videoYesNo},
 }
 
 // videoText is what text becomes in XML.
@@ -142,18 +139,9 @@ func (e *videoElement) in(parts []videoPart) string {
 	if at < 0 {
 		return ""
 	}
-	text := e.valid(strings.TrimSpace(parts[at].Text))
+	text := e.pattern.FindString(strings.TrimSpace(parts[at].Text))
 	if text == "" {
 		return ""
 	}
 	return "<video:" + e.name + ">" + videoText.Replace(text) + "</video:" + e.name + ">"
-}
-
-// valid returns the text of an element as it may stand there; "": it may not.
-func (e *videoElement) valid(text string) string {
-	if e.pattern != nil {
-		return e.pattern.FindString(text)
-	}
-	characters := []rune(text)
-	return string(characters[:min(len(characters), e.most)])
 }

@@ -26,7 +26,6 @@ const (
 )
 
 var (
-	errLong     = fmt.Errorf("the line is longer than %d bytes", maxLine)
 	errDocument = fmt.Errorf("the document is longer than %d bytes", maxDocument)
 	errIndex    = fmt.Errorf("the index names more than %d documents, or is nested too deeply", maxDocuments)
 )
@@ -43,7 +42,7 @@ type Reader struct {
 	Yield func(page.Page) error
 
 	// Refuse is called for each line or entry that names no page of the site, with its number, from 1, its
-	// text in at most 200 bytes, and why.
+	// text in at most 200 characters, and why.
 	Refuse func(line int, text string, err error)
 
 	// Extract says which of alternates, images and videos of entries are kept, and Dropped counts the entries that have others.
@@ -57,8 +56,8 @@ type Reader struct {
 // Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset; or a sitemapindex,
 // whose documents it opens. Each may be compressed by gzip (https://www.sitemaps.org/protocol.html). Lists are in UTF-8
 // or UTF-16, XML in any charset that it declares and that browsers know (https://encoding.spec.whatwg.org/#names-and-labels).
-// The errors are Yield's, ctx's and those of reading, such as a [CharsetError]. Documents of an index that cannot be read
-// are errors, too, returned together after all others were read.
+// The errors are Yield's, ctx's and those of reading. Documents of an index that cannot be read are errors, too, returned
+// together after all others were read.
 func (s *Reader) Read(ctx context.Context, r io.Reader) error { return s.read(ctx, r, 0) }
 
 // read reads a document, and those that it names.
@@ -73,13 +72,15 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 		if err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
-		r = untilJunk{z}
+		z.Multistream(false) // something else may follow, such as a message of the program that wrote it
+		r = z
 	}
 	// A few bytes of gzip can hold gigabytes: the bound is for what they decompress to.
 	limited := &io.LimitedReader{R: r, N: maxDocument + 1}
 	text, charset := DecodeStart(bufio.NewReaderSize(limited, maxLine))
 	b = bufio.NewReaderSize(text, maxLine)
-	if isSitemap(b) {
+	head, _ := b.Peek(4096)
+	if sitemapBegins.Match(head) {
 		err = s.readXML(ctx, b, charset, depth)
 	} else {
 		err = s.readLines(ctx, b)
@@ -90,27 +91,9 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 	return err
 }
 
-// untilJunk reads a gzip file, behind which something else may follow, such as a message of the program that wrote it.
-type untilJunk struct{ z *gzip.Reader }
-
-func (u untilJunk) Read(b []byte) (n int, err error) {
-	n, err = u.z.Read(b)
-	if errors.Is(err, gzip.ErrHeader) {
-		err = io.EOF
-	}
-	return n, err
-}
-
-// isSitemap reports whether a document is a sitemap in XML. Declarations and comments may stand before its root element.
+// sitemapBegins matches the beginning of a sitemap in XML. Declarations and comments may stand before its root element.
 // A page of an application that knows no such path is read as a list, of which each line is refused.
-func isSitemap(b *bufio.Reader) bool {
-	head, _ := b.Peek(4096)
-	head = bytes.TrimLeft(head, " \t\r\n")
-	if !bytes.HasPrefix(head, []byte("<")) {
-		return false
-	}
-	return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
-}
+var sitemapBegins = regexp.MustCompile(`(?s)^\s*<.*(?:urlset|sitemapindex)`)
 
 // take yields the page of the n-th line or entry, or refuses its text.
 func (s *Reader) take(n int, text string, p page.Page, err error) error {
@@ -129,34 +112,22 @@ func (s *Reader) take(n int, text string, p page.Page, err error) error {
 	return s.stopped
 }
 
-// short is s in at most 200 bytes of valid UTF-8.
-func short(s string) string {
-	if len(s) > 200 {
-		s = s[:200-len("…")] + "…"
-	}
-	return strings.ToValidUTF8(s, "")
-}
+// short is s in at most 200 characters.
+func short(s string) string { return strings.ToValidUTF8(fmt.Sprintf("%.200s", s), "") }
 
 // readLines reads a list, holding one line at a time.
 func (s *Reader) readLines(ctx context.Context, b *bufio.Reader) error {
-	for n := 1; ctx.Err() == nil; n++ {
-		line, err := b.ReadSlice('\n')
-		text := strings.TrimRight(string(line), "\r\n") // before more is read into the buffer
-		isLong := errors.Is(err, bufio.ErrBufferFull)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = b.ReadSlice('\n')
+	lines := bufio.NewScanner(b)
+	lines.Buffer(nil, maxLine)
+	// A line before an error may be cut.
+	for n := 1; ctx.Err() == nil && lines.Scan() && lines.Err() == nil; n++ {
+		p, bad := ParseLine(lines.Text(), s.Base)
+		if err := s.take(n, lines.Text(), p, bad); err != nil {
+			return err
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("reading line %d: %w", n, err)
-		}
-		var p page.Page
-		bad := errLong
-		if !isLong {
-			p, bad = ParseLine(text, s.Base)
-		}
-		if stopped := s.take(n, text, p, bad); stopped != nil || err != nil {
-			return stopped
-		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading lines of at most %d bytes: %w", maxLine, err)
 	}
 	return ctx.Err()
 }
@@ -174,17 +145,19 @@ func (s *Reader) readXML(ctx context.Context, b *bufio.Reader, charset string, d
 	var failed []error
 	var cut error // of the last entry: what would follow it is not known
 	for n := 1; s.stopped == nil && ctx.Err() == nil && entries.Scan(); n++ {
-		name, e, err := readEntry(entries.Bytes())
+		var e entry
+		d := xml.NewDecoder(bytes.NewReader(entries.Bytes()))
+		d.Entity = xml.HTMLEntity // tolerated: others write these files
+		err := d.Decode(&e)
 		loc := strings.TrimSpace(e.Loc)
 		cut = nil
 		switch {
-		case errors.Is(err, io.EOF): // the end of the document, without an entry
 		case err != nil:
-			s.Refuse(n, short(strings.TrimSpace(entries.Text())), fmt.Errorf("%w: %w", ErrBroken, err))
+			s.Refuse(n, short(entries.Text()), fmt.Errorf("%w: %w", ErrBroken, err))
 			if strings.HasSuffix(err.Error(), "unexpected EOF") {
 				cut = fmt.Errorf("entry %d: %w", n, err)
 			}
-		case name == "sitemap":
+		case e.XMLName.Local == "sitemap":
 			if err := s.readChild(ctx, loc, depth+1); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", short(loc), err))
 			}
@@ -221,84 +194,48 @@ func decodeXML(b *bufio.Reader, charset string) (io.Reader, error) {
 // maxEntry is the most bytes of an entry, which may have a thousand images.
 const maxEntry = 16 << 20
 
-var (
-	entryBegins = regexp.MustCompile(`<(\w+:)?(url|sitemap)[\s>]`)
-	entryPart   = regexp.MustCompile(`<!--|<!\[CDATA\[|<(\w+:)?(url|sitemap)[\s>]|</(\w+:)?(url|sitemap)\s*>`)
-)
+// entryPart matches comments, also one that goes on, and the tags of entries that are not in one.
+var entryPart = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)|</?(?:\w+:)?(?:url|sitemap)(?:\s[^>]*)?>`)
 
-// splitEntries is a [bufio.SplitFunc]: each token is an entry, but for the last one, and those of end tags alone. An entry ends where
-// the next one begins, too. Tags in comments and in CDATA sections count for nothing.
+// splitEntries is a [bufio.SplitFunc]: each token is an entry. One ends where the next one begins, too.
 func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	at := 0
 	entry := -1 // where it begins; -1: not yet
-	for {
-		part := entryPart.FindIndex(data[at:])
-		if part == nil {
-			break
-		}
+	for part := entryPart.FindIndex(data); part != nil; part = entryPart.FindIndex(data[at:]) {
 		begin := at + part[0]
 		at += part[1]
-		var end string
-		switch tag := string(data[begin:at]); {
-		case tag == "<!--":
-			end = "-->"
-		case tag == "<![CDATA[":
-			end = "]]>"
-		case strings.HasPrefix(tag, "</"):
-			return at, data[max(entry, 0):at], nil
+		switch sign := data[begin+1]; {
+		case sign == '!':
+		case sign == '/':
+			if entry >= 0 {
+				return at, data[entry:at], nil
+			}
 		case entry >= 0:
 			return begin, data[entry:begin], nil
 		default:
 			entry = begin
-			continue
 		}
-		closed := bytes.Index(data[at:], []byte(end))
-		if closed < 0 {
-			break
-		}
-		at += closed + len(end)
 	}
-	if !atEOF || len(data) == 0 {
+	switch {
+	case !atEOF:
 		return 0, nil, nil
+	case entry >= 0:
+		return len(data), data[entry:], nil
 	}
-	return len(data), data[max(entry, 0):], nil
+	return len(data), nil, nil
 }
 
 // ErrBroken is the error of an entry that is no XML.
 var ErrBroken = errors.New("the entry is no XML")
 
-// readEntry reads the entry with which a token ends; [io.EOF]: there is none.
-func readEntry(token []byte) (name string, e entry, err error) {
-	if !entryBegins.Match(token) {
-		return "", e, io.EOF
-	}
-	d := xml.NewDecoder(bytes.NewReader(token))
-	d.CharsetReader = DecodeNothing
-	d.Entity = xml.HTMLEntity // tolerated: others write these files
-	for {
-		next, err := d.Token()
-		if err != nil {
-			return "", e, err
-		}
-		if start, isEntry := entryStart(next); isEntry {
-			return start.Name.Local, e, d.DecodeElement(&e, &start)
-		}
-	}
-}
-
 // entry is a <url> of a urlset, or a <sitemap> of a sitemapindex.
 type entry struct {
+	XMLName    xml.Name
 	Loc        string `xml:"loc"`
 	LastMod    string `xml:"lastmod"`
 	ChangeFreq string `xml:"changefreq"`
 	Priority   string `xml:"priority"`
 	extended
-}
-
-// entryStart returns the start tag of an entry, whatever namespace it has.
-func entryStart(token xml.Token) (start xml.StartElement, ok bool) {
-	start, ok = token.(xml.StartElement)
-	return start, ok && (start.Name.Local == "url" || start.Name.Local == "sitemap")
 }
 
 // page returns the page of an entry. Hints that cannot be read are none: the URL counts.

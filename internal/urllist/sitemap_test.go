@@ -26,10 +26,8 @@ func gzipped(s string) string {
 	return b.String()
 }
 
-func utf16(s string) string { return utf16In(unicode.LittleEndian, unicode.UseBOM, s) }
-
-func utf16In(order unicode.Endianness, bom unicode.BOMPolicy, s string) string {
-	s, _ = unicode.UTF16(order, bom).NewEncoder().String(s)
+func utf16(order unicode.Endianness, s string) string {
+	s, _ = unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(s)
 	return s
 }
 
@@ -73,13 +71,11 @@ func TestRead(t *testing.T) {
 		<url><loc>https://other.example/c</loc></url>
 	</urlset>`
 	entries := []string{"/a 2024-01-01 0.5", "/b?x=1&y=2 daily", `3: "https://ot": it is on https://other.example`}
-	long := "/" + strings.Repeat("a", maxLine)
 	sitemapOf := func(names ...string) string {
 		return "<sitemapindex><sitemap><loc>" + base + strings.Join(names, "</loc></sitemap><sitemap><loc>"+base) + "</loc></sitemap></sitemapindex>"
 	}
 	documents := map[string]string{
 		base + "/one.xml": gzipped(urlset), base + "/two.txt": base + "/z\n", base + "/self.xml": sitemapOf("/self.xml"),
-		base + "/index.xml": sitemapOf("/two.txt"), base + "/deep.xml": sitemapOf("/index.xml"),
 	}
 	for _, test := range []struct {
 		name, in string
@@ -88,89 +84,50 @@ func TestRead(t *testing.T) {
 	}{
 		{"empty", "", nil, ""},
 		{"line ends", "/a\n/b\r\n\r\n\n/c\r", []string{"/a", "/b", "/c"}, ""},
-		{"byte order mark", "\uFEFF/a\n\uFEFF/b", []string{"/a", `2: "\ufeff/b": a URL must begin with a slash,`}, ""},
-		{"UTF-16", utf16("/a\n/ü"), []string{"/a", "/%C3%BC"}, ""},
 		{"comments, order and duplicates", "# all\n/b # one\n\t# none\n/a\n/b", []string{"/b", "/a", "/b"}, ""},
 		{"options", "/x lastmod=2024-01-01 priority=0.8\n/y lastmod=2024-01-03\n", []string{"/x 2024-01-01 0.8", "/y"}, ""},
 		{"no text", "/a\n/\x00\n/\xfc\n/b\n", []string{"/a", `2: "/\x00": the line is not text in UTF-8`, `3: "/": the line is not text in UTF-8`, "/b"}, ""},
-		{"longer lines", long + long + "\n/b\n" + long, []string{`1: "/aaaaaaaaa": the line is longer than 65536 `, "/b", `3: "/aaaaaaaaa": the line is longer than 65536 `}, ""},
+		{"a longer line", "/a\n/" + strings.Repeat("b", maxLine), []string{"/a"}, "lines of at most 65536 bytes"},
 		{"urlset", urlset, entries, ""},
 		{"compressed", gzipped(urlset), entries, ""},
+		{"junk behind it", gzipped(urlset) + "done", entries, ""},
 		{"urlset with a stylesheet", strings.Replace(urlset, "?>", "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n", 1), entries, ""},
 		{"feed", "<?xml version=\"1.0\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\"><id>https://example.com/a</id></feed>", []string{`1: "<?xml vers": unknown option 'version=': use`, `2: "<feed xmln": unknown option 'xmlns=': use l`}, ""},
-		{"urlset with a byte order mark", "\uFEFF \n" + urlset, entries, ""},
 		{"index", sitemapOf("/one.xml", "/gone.xml", "/two.txt"), append(slices.Clone(entries), "/z"), base + "/gone.xml: gone"},
-		{"index of an index", sitemapOf("/index.xml"), []string{"/z"}, ""},
-		{"index of an index of an index", sitemapOf("/deep.xml"), nil, "too deep"},
 		{"index of itself", sitemapOf("/self.xml"), nil, "too deep"},
-		{"broken", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>", []string{"/a", `2: "<url><loc>": the entry is no XML: XML synta`}, "entry 2"},
+		{"a cut end", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>", []string{"/a", `2: "<url><loc>": the entry is no XML: XML synta`}, "entry 2"},
 		{"broken entries", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>/b?x&y</loc></url><!-- <url><loc>/c</loc></url> --><url><loc>" + base + "/d</loc></url></urlset>",
 			[]string{"/a", `2: "<url><loc>": the entry is no XML: XML synta`, "/d"}, ""},
-		{"end tags that are none", "<urlset><url><!-- </url> --><loc><![CDATA[/a</url>]]></loc></url><s:url ><s:loc>/b</s:loc></s:url ></urlset>", []string{"/a%3C/url%3E", "/b"}, ""},
+		{"end tags that are none", "<urlset></url><url id='1'><!-- </url> --><loc><![CDATA[/a]]></loc></url><s:url ><s:loc>/b</s:loc></s:url ><!-- <url>", []string{"/a", "/b"}, ""},
 		{"no gzip", "\x1f\x8b", nil, "decompressing"},
-		{"a bomb", gzipped(strings.Repeat(" ", maxDocument+1)), []string{`1: "          ": the line is longer than 65536 `}, "longer than 67108864 bytes"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			for kind, r := range map[string]io.Reader{
-				"whole": strings.NewReader(test.in), "byte by byte": iotest.OneByteReader(strings.NewReader(test.in)),
-			} {
-				got, err := read(t.Context(), r, documents)
-				if !slices.Equal(got, test.want) {
-					t.Errorf("%s: got %q, want %q", kind, got, test.want)
-				}
-				if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
-					t.Errorf("%s: got error %v, want %q", kind, err, test.wantErr)
-				}
-			}
-		})
-	}
-}
+		{"a bomb", gzipped(strings.Repeat(strings.Repeat(" ", maxLine-1)+"\n", maxDocument/maxLine) + "\n"), nil, "longer than 67108864 bytes"},
 
-// TestReadCharset reads documents that are not in UTF-8, and some that only say so.
-func TestReadCharset(t *testing.T) {
-	const big = unicode.BigEndian
-	for _, test := range []struct {
-		name, in string
-		want     []string
-		wantErr  string
-	}{
-		{"US-ASCII", declared("US-ASCII", "/a"), []string{"/a"}, ""},
 		{"ISO-8859-1", declared("ISO-8859-1", "/\xfc"), []string{"/%C3%BC"}, ""},
-		{"windows-1252", declared("windows-1252", "/\x80"), []string{"/%E2%82%AC"}, ""},
 		{"Shift_JIS", declared("Shift_JIS", "/\x83\x65"), []string{"/%E3%83%86"}, ""},
 		{"utf8", declared("utf8", "/ü"), []string{"/%C3%BC"}, ""},
-		{"compressed", gzipped(declared("ISO-8859-1", "/\xfc")), []string{"/%C3%BC"}, ""},
-		{"UTF-16", utf16(declared("UTF-16", "/ü")), []string{"/%C3%BC"}, ""},
-		{"UTF-16, big-endian", utf16In(big, unicode.UseBOM, declared("utf-16", "/ü")), []string{"/%C3%BC"}, ""},
-		{"UTF-16, compressed", gzipped(utf16(declared("UTF-16", "/ü"))), []string{"/%C3%BC"}, ""},
+		{"UTF-16", gzipped(utf16(unicode.LittleEndian, declared("UTF-16", "/ü"))), []string{"/%C3%BC"}, ""},
 		{"UTF-8 that declares UTF-16", declared("utf-16", "/ü"), []string{"/%C3%BC"}, ""},
 		{"a byte order mark wins", "\uFEFF" + declared("ISO-8859-1", "/ü"), []string{"/%C3%BC"}, ""},
-		{"so does that of UTF-16", utf16(declared("ISO-8859-1", "/ü")), []string{"/%C3%BC"}, ""},
-		{"a list, big-endian", utf16In(big, unicode.UseBOM, "/a\r\n/ü\r\n"), []string{"/a", "/%C3%BC"}, ""},
-		{"a list in UTF-16, compressed", gzipped(utf16("/a\n/ü")), []string{"/a", "/%C3%BC"}, ""},
+		{"so does that of UTF-16", utf16(unicode.BigEndian, declared("ISO-8859-1", "/ü")), []string{"/%C3%BC"}, ""},
+		{"a list with a byte order mark", "\uFEFF/a\n\uFEFF/b", []string{"/a", `2: "\ufeff/b": a URL must begin with a slash,`}, ""},
+		{"a list in UTF-16", utf16(unicode.BigEndian, "/a\r\n/ü\r\n"), []string{"/a", "/%C3%BC"}, ""},
 		{"unknown", declared("x-none", "/a"), nil, `the charset "x-none" is unknown: save the document in UTF-8`},
 		{"known, but unsafe", declared("ISO-2022-KR", "/a"), nil, `the charset "ISO-2022-KR" is unknown: save the document in UTF-8`},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			index := "<sitemapindex><sitemap><loc>" + base + "/child</loc></sitemap></sitemapindex>"
-			children := map[string]string{base + "/child": test.in}
-			for kind, r := range map[string]io.Reader{
-				"whole":        strings.NewReader(test.in),
-				"byte by byte": iotest.OneByteReader(strings.NewReader(test.in)),
-				"in an index":  strings.NewReader(index),
-			} {
-				got, err := read(t.Context(), r, children)
-				if !slices.Equal(got, test.want) {
-					t.Errorf("%s: got %q, want %q", kind, got, test.want)
-				}
-				switch {
-				case test.wantErr == "" && err != nil:
-					t.Errorf("%s: got error %v", kind, err)
-				case test.wantErr != "" && (err == nil || !strings.HasSuffix(err.Error(), test.wantErr)):
-					t.Errorf("%s: got error %v, want %q", kind, err, test.wantErr)
-				}
+		documents[base+"/child"] = test.in
+		for kind, r := range map[string]io.Reader{
+			"whole":        strings.NewReader(test.in),
+			"byte by byte": iotest.OneByteReader(strings.NewReader(test.in)),
+			"in an index":  strings.NewReader(sitemapOf("/child")),
+		} {
+			got, err := read(t.Context(), r, documents)
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s, %s: got %.500q, want %.500q", test.name, kind, got, test.want)
 			}
-		})
+			if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
+				t.Errorf("%s, %s: got error %v, want %q", test.name, kind, err, test.wantErr)
+			}
+		}
 	}
 }
 
@@ -193,7 +150,7 @@ func TestReadEnds(t *testing.T) {
 		}
 	}
 	got, err := read(t.Context(), io.MultiReader(strings.NewReader("/a\n/b"), iotest.ErrReader(errGone)), nil)
-	if !errors.Is(err, errGone) || err.Error() != "reading line 2: gone" || !slices.Equal(got, []string{"/a"}) {
+	if !errors.Is(err, errGone) || !slices.Equal(got, []string{"/a"}) {
 		t.Errorf("reader's error: got %q, %v", got, err)
 	}
 }
@@ -202,7 +159,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("<urlset><url><loc>https://example.com/a</loc></url></urlset>"))
 	f.Add([]byte("\x1f\x8b"))
 	f.Add([]byte(declared("ISO-8859-1", "/\xfc")))
-	f.Add([]byte(utf16(declared("UTF-16", "/a"))))
+	f.Add([]byte(utf16(unicode.LittleEndian, declared("UTF-16", "/a"))))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		reader := Reader{Base: base, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
 			if c, err := page.Normal(p.Path); err != nil || c != p.Path {
