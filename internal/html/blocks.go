@@ -37,7 +37,6 @@ const (
 //  5. In stamps and counters, digits, months and weekdays count as one sign: see masker.
 type blockCounter struct {
 	tallies [kinds]tally
-	block   text // which is being read
 	words   text // those of the block that are not in links to pages of the site
 	linked  text // and those that are
 	label   []byte
@@ -50,46 +49,36 @@ type blockCounter struct {
 	inLink   bool // to a page of the site
 	leaves   bool // which is another page
 	hasOther bool // the block has a link to another page
-
-	isCut bool // the page is longer than [MaxBody]
-	limit int  // where its text ends then; 0: it has not begun
 }
 
-// writeText adds text of the body, unless it is not shown or stands beside the content. Of a page that is cut, half of
-// [MaxBody] counts from the first word on: else a longer header would push text out, and change it.
+// writeText adds text of the body, unless it is not shown or stands beside the content.
 func (r *reader) writeText(s []byte) {
 	isShown := r.region&(inTemplate|inSVG|inNoscript) == 0
 	isTitle := r.inTitle && !r.inLink // which counts wherever it is
 	if !isShown || !isTitle && !r.region.hasContent() {
 		return
 	}
-	if r.isCut {
-		r.limit = cmp.Or(r.limit, r.start+MaxBody/2)
-		s = s[:min(len(s), max(r.limit-r.start, 0))]
+	if r.region.hasContent() {
+		r.texts[r.part()].write(s)
 	}
-	begin := len(r.block.buf)
-	r.block.write(s)
-	cleaned := r.block.buf[begin:]
 	if r.inLink {
 		r.hasOther = r.hasOther || r.leaves
 		r.words.space = true
-		r.linked.add(cleaned)
+		r.linked.write(s)
 		return
 	}
-	r.words.add(cleaned)
+	r.words.write(s)
 }
 
 // gap ends a block: an element that is not inline begins or ends here; isHeading says that it is a heading which ends.
 func (r *reader) gap(isHeading bool) {
-	if r.region&inNoscript != 0 || len(r.block.buf) == 0 {
+	r.texts[r.part()].space = true
+	isEmpty := len(r.words.buf)+len(r.linked.buf) == 0
+	if r.region&inNoscript != 0 || isEmpty {
 		return
 	}
-	if r.region.hasContent() {
-		r.texts[r.part()].write(r.block.buf)
-	}
 	if len(r.linked.buf) > 0 && r.masker.isDate(r.words.buf) { // which counts as the link beside it
-		r.linked.space = true
-		r.linked.add(r.words.buf)
+		r.linked.writeApart(r.words.buf)
 		r.words.reset()
 	}
 	words := r.words.buf
@@ -101,7 +90,6 @@ func (r *reader) gap(isHeading bool) {
 	}
 	r.count(linked, r.kind(true))
 	r.count(words, r.kind(false))
-	r.block.reset()
 	r.words.reset()
 	r.linked.reset()
 	r.hasOther = false
@@ -140,18 +128,6 @@ func (r *reader) countHeading(isLink bool) {
 	r.headings = append(r.headings, r.tallies[r.kind(false)].size)
 }
 
-// openElement opens the element that has begun.
-func (r *reader) openElement() {
-	e := r.open(r.name, r.attribute("role"))
-	if e == nil {
-		return
-	}
-	e.kind = r.kind(false)
-	e.words = r.tallies[e.kind]
-	e.headings = len(r.headings)
-	e.teasers = r.teasers
-}
-
 // endElement counts all words of an element as words in links if it is a teaser.
 func (r *reader) endElement(e *element) {
 	const mostBefore = 64 // bytes, such as a date or a category
@@ -186,5 +162,5 @@ func (r *reader) counted() tally {
 
 // blockSum returns [Meta.Blocks].
 func (r *reader) blockSum() uint64 {
-	return max(cmp.Or(r.counted().sum, r.texts[inHead].sum()), 1)
+	return max(cmp.Or(r.counted().sum, r.texts[inHead].hash()), 1)
 }

@@ -27,8 +27,10 @@ var seeds = []string{
 	`<a =href=x =rel><a/href/=x/rel=y/><a b='c>d'e href="x"rel=y><a href="x>`, `</><?x?></ x><!-->a<!--->b<!---!>--><b/a=/><br/></b/>`,
 	`<html lang=de-AT><meta name=description content="a&amp;b"><link rel=alternate type="text/markdown; a=b" href=c.md><meta property=og:title content=d>`,
 	`<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-01","headline":"a\nb"}</script><meta property=og:description content=c>`,
-	`<html xml:lang=fr><meta http-equiv=content-language content=it><meta property=article:published_time content=2024-05-01><time pubdate>1 May 2024</time>`,
 	`<title`, "<textarea>", `<link rel=canonical href=/a><link rel=canonical href=/b>`, "a<![CDATA[x]]>b</ x>d<!x>e", "a < b <3 c<", "<!-- never ends <p>",
+	`<html lang=de><title>a</title><meta name=description content=b><meta property=article:published_time content=2024-05-01>` +
+		`<meta property=og:title content=c><link rel=alternate type=text/markdown href=a.md><meta property=og:image content=d.png>` +
+		`<link rel=alternate hreflang=de href=a.html>`,
 }
 
 func FuzzParse(f *testing.F) {
@@ -60,7 +62,7 @@ func FuzzParse(f *testing.F) {
 // checkBlocks: a page that was read has a sum, also without text, and a comment at its end does not change it.
 func checkBlocks(t *testing.T, body []byte, p Page, m Meta) {
 	t.Helper()
-	if m.Blocks == 0 {
+	if m.Blocks == 0 && len(body) < MaxBody {
 		t.Fatal("it is not known which text dates the page")
 	}
 	behind := append(bytes.Clone(body), "<!-- more -->"...)
@@ -135,17 +137,17 @@ func FuzzRobotsTag(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		noindex, nofollow := parseRobots(s, now)
+		noindex, nofollow := parseRobots(s)
 		if len(s) > 1000 {
 			return
 		}
-		if other, _ := parseRobots("otherbot: "+s, now); other && !strings.Contains(s, ":") {
+		if other, _ := parseRobots("otherbot: " + s); other && !strings.Contains(s, ":") {
 			t.Fatalf("%q counts for another robot", s)
 		}
-		if all, _ := parseRobots(s+", x, *: noindex", now); !all && !strings.HasSuffix(strings.TrimRight(s, " \t\r\n\f"), ":") {
+		if all, _ := parseRobots(s + ", x, *: noindex"); !all && !strings.HasSuffix(strings.TrimRight(s, " \t\r\n\f"), ":") {
 			t.Fatalf("%q hides what is behind it", s)
 		}
-		if again, follow := parseRobots(strings.ToUpper(s), now); strings.EqualFold(s, strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
+		if again, follow := parseRobots(strings.ToUpper(s)); strings.EqualFold(s, strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
 			t.Fatalf("%q: case matters", s)
 		}
 	})
@@ -211,7 +213,10 @@ func FuzzMask(f *testing.F) {
 			return
 		}
 		rest := block
-		for _, c := range bytes.ReplaceAll(got, []byte("#"), nil) { // a subsequence
+		for _, c := range got { // a subsequence
+			if c == '#' || c == ' ' {
+				continue
+			}
 			i := bytes.IndexByte(rest, c)
 			if i < 0 {
 				t.Fatalf("%q: got %q", block, got)

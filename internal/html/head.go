@@ -25,7 +25,7 @@ func (r *reader) readHeader(h http.Header) {
 	for _, value := range h.Values("Refresh") {
 		r.refresh(value)
 	}
-	r.langs[inHeader] = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
+	r.lang = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
@@ -40,7 +40,7 @@ func (r *reader) readHeader(h http.Header) {
 }
 
 func (r *reader) robots(directives string, header bool) {
-	noindex, nofollow := parseRobots(directives, r.now)
+	noindex, nofollow := parseRobots(directives)
 	r.meta.NoIndex = r.meta.NoIndex || noindex
 	r.meta.NoIndexTag = r.meta.NoIndexTag || noindex && header
 	r.nofollow = r.nofollow || nofollow
@@ -52,7 +52,7 @@ func (r *reader) refresh(content string) {
 	if m == nil {
 		return
 	}
-	to := r.base.absolute([]byte(m[1] + m[2] + m[3]))
+	to := r.base.absolute([]byte(m[1]))
 	if r.meta.Refresh == "" && to != r.self.url() {
 		r.meta.Refresh = to
 	}
@@ -63,7 +63,7 @@ func (r *reader) link() {
 	rel := r.attribute("rel")
 	href := r.attribute("href")
 	lang := strings.TrimSpace(string(r.attribute("hreflang")))
-	isAlternate := hasWord(rel, "alternate") && !hasWord(rel, "stylesheet") // which is another look of the same page
+	isAlternate := hasWord(rel, "alternate")
 	isVersion := isAlternate && languagePattern.MatchString(lang)
 	// Languages, and the pages of a series, may be linked in no other way.
 	isLink := isVersion || hasWord(rel, "next") || hasWord(rel, "prev")
@@ -74,7 +74,7 @@ func (r *reader) link() {
 	if to == "" {
 		return
 	}
-	if hasWord(rel, "canonical") && !r.isForSomeReaders() {
+	if hasWord(rel, "canonical") {
 		r.severalCanonicals = r.severalCanonicals || r.meta.Canonical != "" && r.meta.Canonical != to
 		r.meta.Canonical = to
 	}
@@ -83,21 +83,10 @@ func (r *reader) link() {
 	if isVersion && isRoom && !slices.ContainsFunc(r.meta.Alternates, isSame) {
 		r.meta.Alternates = append(r.meta.Alternates, page.Alternate{Lang: lang, URL: to})
 	}
-	kind := bytes.ReplaceAll(r.attribute("type"), []byte(";"), []byte(" ")) // before its parameters
-	if isAlternate && r.options.Markdown && hasWord(kind, "text/markdown") {
+	isMarkdown := strings.HasPrefix(mediaType(string(r.attribute("type"))), "text/markdown")
+	if isAlternate && isMarkdown && r.options.Markdown {
 		r.meta.Markdown = cmp.Or(r.meta.Markdown, to)
 	}
-}
-
-// isForSomeReaders reports whether a <link> says for which readers it is. Such a one does not name a canonical
-// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
-func (r *reader) isForSomeReaders() bool {
-	for _, name := range []string{"hreflang", "lang", "media", "type"} {
-		if r.attribute(name) != nil {
-			return true
-		}
-	}
-	return false
 }
 
 func hasWord(s []byte, word string) bool {
@@ -109,7 +98,7 @@ func hasWord(s []byte, word string) bool {
 	return false
 }
 
-// metaTag reads a <meta>. Robots directives and a refresh count in the body, too.
+// metaTag reads a <meta>.
 func (r *reader) metaTag() {
 	content := r.attribute("content")
 	if hasWord(r.attribute("http-equiv"), "refresh") {
@@ -120,13 +109,13 @@ func (r *reader) metaTag() {
 		name := strings.ToLower(strings.TrimSpace(string(r.attribute(attribute))))
 		if name == "robots" || name == "googlebot" {
 			r.robots(string(content), false)
-		} else if !r.inBody {
+		} else {
 			r.headTag(name, content)
 		}
 	}
 }
 
-// headTag reads a <meta> with a name, which counts in the head only.
+// headTag reads a <meta> with a name.
 func (r *reader) headTag(name string, content []byte) {
 	rank := slices.Index(dateNames, name) + 1
 	if rank > 0 {
@@ -135,18 +124,16 @@ func (r *reader) headTag(name string, content []byte) {
 	}
 	switch name {
 	case "description":
-		r.texts[inHead].write(cleaned(content))
+		r.texts[inHead].writeApart(content)
 		r.meta.Description = cmp.Or(r.meta.Description, oneLine(content))
 	case "og:description":
-		r.shared.description = cmp.Or(r.shared.description, oneLine(content))
+		r.sharedDescription = cmp.Or(r.sharedDescription, oneLine(content))
 	case "og:title":
-		r.shared.title = cmp.Or(r.shared.title, oneLine(content))
+		r.sharedTitle = cmp.Or(r.sharedTitle, oneLine(content))
 	case "article:published_time":
-		r.published.declare(ofMeta, string(content), r.now)
-	case "content-language":
-		r.langs[inMeta] = cmp.Or(r.langs[inMeta], onlyLanguage(string(content)))
+		r.published.declare(1, string(content), r.now)
 	case "og:image", "og:image:url", "og:image:secure_url":
-		r.addImage(inHead, content)
+		r.addImage(content)
 	}
 }
 
@@ -177,39 +164,28 @@ func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) 
 	return true
 }
 
-// robotsPattern matches one of robots directives: one with a value that does not matter, the date of unavailable_after, in
-// which a comma may follow a weekday, or a word, which with a colon behind it is the name of a robot.
-var robotsPattern = regexp.MustCompile(`(?i)max-[a-z-]+\s*:[^,;]*|unavailable_after\s*:\s*((?:[a-z]+,\s*)?[^,;]*)|([^\s,;:]+)\s*(:?)`)
+// robotsPattern matches one of robots directives: one with a value, which does not matter, of a time the hours and minutes,
+// or a word, which with a colon behind it is the name of a robot.
+var robotsPattern = regexp.MustCompile(`(?:max-[a-z-]+|unavailable_after)\s*:[^,;]*|[0-9]+:|([^\s,;:]+)\s*(:?)`)
 
 // parseRobots reads the directives of a robots meta tag, or of an X-Robots-Tag header
 // (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). A robot's name and a colon may begin
 // directives; those for all robots and for googlebot count.
-func parseRobots(s string, now time.Time) (noindex, nofollow bool) {
+func parseRobots(s string) (noindex, nofollow bool) {
 	applies := true
-	for _, m := range robotsPattern.FindAllStringSubmatch(s, -1) {
-		date := m[1]
-		word := strings.ToLower(m[2])
-		if m[3] != "" {
+	for _, m := range robotsPattern.FindAllStringSubmatch(strings.ToLower(s), -1) {
+		word := m[1]
+		if m[2] != "" {
 			applies = word == "googlebot" || word == "robots" || word == "*"
 			continue
 		}
-		unix, _, ok := page.ParseDate(date)
-		isOver := ok && !now.IsZero() && unix < now.Unix()
-		if isOver {
-			word = "noindex"
-		}
-		// Directives may follow a date that cannot be read.
-		for word := range strings.FieldsSeq(strings.ToLower(date) + " " + word) {
-			isNone := word == "none" // noindex and nofollow
-			noindex = noindex || applies && (isNone || word == "noindex")
-			nofollow = nofollow || applies && (isNone || word == "nofollow")
-		}
+		isNone := word == "none" // noindex and nofollow
+		noindex = noindex || applies && (isNone || word == "noindex")
+		nofollow = nofollow || applies && (isNone || word == "nofollow")
 	}
 	return noindex, nofollow
 }
 
-// refreshPattern matches a refresh, and the URL behind its delay in one of three groups
+// refreshPattern matches a refresh, and the URL behind its delay
 // (https://html.spec.whatwg.org/multipage/semantics.html#shared-declarative-refresh-steps).
-var refreshPattern = regexp.MustCompile(`(?is)^\s*(?:[0-9][0-9.]*|\.[0-9.]*)` + // the delay
-	`(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?` +
-	`(?:"([^"]*)|'([^']*)|([^"'].*)|$)`)
+var refreshPattern = regexp.MustCompile(`(?is)^\s*[0-9.]+(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?["']?([^"']*)`)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
@@ -109,26 +108,6 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// PathOn returns the path, with its query, of an absolute URL on the site whose scheme, host and port are base (see
-// [origin.URL.IsOn]), as in [page.Normal]. ok is false where the URL is not on the site, or not valid.
-func PathOn(base, url string) (path string, ok bool) {
-	path, ok = strings.CutPrefix(url, base)
-	if ok && page.IsNormal(path) {
-		return path, true // as nearly all are written
-	}
-	u, err := origin.ParseURL(url)
-	if err != nil || !u.IsOn(base) {
-		return "", false
-	}
-	return u.Path, true
-}
-
 // AcceptPage is the Accept header of a request for a page, as browsers send it: applications that negotiate return HTML
 // only where it is named (RFC 9110, section 12.5.1).
 const AcceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-
-// HasHostOf reports whether an absolute URL has the host of base, whatever its scheme and port are.
-func HasHostOf(base, url string) bool {
-	u, err := origin.ParseURL(url)
-	return err == nil && u.Host == origin.HostOf(base)
-}

@@ -22,8 +22,11 @@ func NewParser(o Options) *Parser { return &Parser{options: o} }
 func (p *Parser) Parse(body []byte, pg Page) Meta {
 	r := newReader(p.options, pg)
 	if !r.meta.Unreadable {
-		r.isCut = len(body) >= MaxBody // who fetches the body may cut it there
 		r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
+	}
+	// A longer header would push text out of one that is cut.
+	if len(body) >= MaxBody {
+		r.meta.Blocks = 0
 	}
 	return r.finish()
 }
@@ -39,24 +42,25 @@ type reader struct {
 	meta       Meta
 
 	tokens
-	raw atom.Atom // the element that has begun, if there are no tags in it
-	elements
+	raw    atom.Atom // the element that has begun, if there are no tags in it
+	open   []element
+	region region // of what comes next
 	blockCounter
 	xhtml             bool // the response is XHTML
-	inBody            bool
 	hasBase           bool // a <base> has come
 	nofollow          bool // no link of the page is to be followed
 	severalCanonicals bool // that differ
 	isJSON            bool // the script that has begun is JSON-LD
 
-	texts    [parts]textHash
-	images   [parts][]string
+	texts    [parts]text
 	modified declaredDate
 	things   []thing // of JSON-LD, with a date of modification
 
-	newsItem
+	published declaredDate
+	articles  []thing // of JSON-LD, with a date of publication
+	lang      string
 
-	shared struct{ title, description string } // what the page is called where it is shared: og:title, og:description
+	sharedTitle, sharedDescription string // what the page is called where it is shared: og:title, og:description
 
 	seen map[string]bool // paths of Links
 }
@@ -99,7 +103,7 @@ func (r *reader) readBody(body []byte, contentType string) {
 		case html.EndTagToken:
 			r.endTag(elementTraits[r.name])
 		case html.DoctypeToken:
-			r.meta.Document = r.meta.Document || !r.inBody
+			r.meta.Document = true
 		}
 	}
 	r.gap(false)
@@ -111,60 +115,42 @@ func (r *reader) finish() Meta {
 	if r.severalCanonicals || r.meta.Canonical == r.self.url() {
 		r.meta.Canonical = ""
 	}
-	r.readThings()
+	for _, t := range r.own(r.things) {
+		r.modified.declare(0, t.date, r.now)
+	}
 	r.meta.Modified = r.modified.unix
 	r.meta.ModifiedDay = r.modified.day
-	r.meta.Description = cmp.Or(r.meta.Description, r.shared.description)
+	r.meta.Description = cmp.Or(r.meta.Description, r.sharedDescription)
 	if !r.options.Descriptions {
 		r.meta.Description = ""
 	}
 	if r.options.Articles {
 		r.readArticle()
 	}
-	r.meta.Text = cmp.Or(r.texts[inMainPart].sum(), r.texts[inOtherPart].sum(), r.texts[inHead].sum())
-	r.readImages()
+	r.meta.Text = cmp.Or(r.texts[inMainPart].hash(), r.texts[inOtherPart].hash(), r.texts[inHead].hash())
 	if r.nofollow {
 		r.meta.Links = nil
 	}
 	return r.meta
 }
 
-// readImages lists the images of the head, which are what a page is shared with, and those of the content.
-func (r *reader) readImages() {
-	body := inOtherPart
-	if r.hasMain {
-		body = inMainPart
-	}
-	for _, u := range append(r.images[inHead], r.images[body]...) {
-		if len(r.meta.Images) < MaxImages && !slices.Contains(r.meta.Images, u) {
-			r.meta.Images = append(r.meta.Images, u)
-		}
-	}
-}
-
-// text reads text; raw is the element that it is in, if there are no tags in that. The first text that is not of
-// the head begins the body.
+// text reads text; raw is the element that it is in, if there are no tags in that.
 func (r *reader) text(raw atom.Atom) {
 	if r.region&(inTemplate|inNoscript) != 0 {
 		return
 	}
 	s := r.Text()
-	isBetweenTags := !r.inBody && raw == 0 && len(bytes.TrimSpace(s)) == 0 // of the head
-	if isBetweenTags {
-		return
-	}
 	switch raw {
 	case atom.Script:
 		if r.isJSON {
 			r.readJSON(s)
 		}
 	case atom.Title:
-		r.texts[inHead].write(cleaned(s))
+		r.texts[inHead].writeApart(s)
 		if r.options.Titles && r.meta.Title == "" {
 			r.meta.Title = oneLine(s)
 		}
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
-		r.inBody = true
 		r.writeText(s)
 	}
 }
@@ -188,7 +174,7 @@ func (r *reader) startTag(is traits) {
 		r.NextIsNotRawText()
 	}
 	if r.region&inTemplate == 0 {
-		r.element(is)
+		r.element()
 	}
 	if is&inline == 0 {
 		r.gap(false)
@@ -200,11 +186,6 @@ func (r *reader) startTag(is traits) {
 }
 
 func (r *reader) endTag(is traits) {
-	// Other end tags end no head (https://html.spec.whatwg.org/multipage/parsing.html#the-after-head-insertion-mode).
-	endsHead := r.name == atom.Body || r.name == atom.Html || r.name == atom.Br
-	if endsHead && r.region&inTemplate == 0 {
-		r.inBody = true
-	}
 	if is&inline == 0 {
 		r.gap(is&heading != 0)
 		r.inTitle = false // an <h1> may lack its end tag
@@ -213,34 +194,28 @@ func (r *reader) endTag(is traits) {
 		r.inLink = r.inLink && r.region&inNoscript != 0
 	}
 	if is&tracked != 0 {
-		closed := r.close(r.name)
-		for i := range closed {
-			r.endElement(&closed[len(closed)-1-i]) // from within
-		}
+		r.closeElement()
 	}
 }
 
 // element reads a start tag. Only links and images count in pictures, and in what is shown in place of a script: lists that a
 // script loads, and images.
-func (r *reader) element(is traits) {
+func (r *reader) element() {
 	switch r.name {
 	case atom.A, atom.Area:
 		r.anchor()
-	case atom.Img, atom.Image:
+	case atom.Img:
 		r.image()
 	}
 	if r.region&(inSVG|inNoscript) != 0 {
 		return
 	}
-	r.inBody = r.inBody || is&ofHead == 0
 	switch r.name {
 	case atom.Html:
 		r.meta.Document = true
-		r.readLang()
+		r.lang = cmp.Or(onlyLanguage(string(r.attribute("lang"))), r.lang)
 	case atom.Head, atom.Body, atom.Title:
 		r.meta.Document = true
-	case atom.Time:
-		r.readPubdate()
 	case atom.Frame, atom.Iframe:
 		// What it shows is a page. A srcdoc is shown in place of the src
 		// (https://html.spec.whatwg.org/multipage/iframe-embed-object.html#the-iframe-element).
@@ -250,11 +225,7 @@ func (r *reader) element(is traits) {
 	case atom.Meta:
 		r.metaTag()
 	case atom.Link:
-		// Search engines accept a canonical in the head only
-		// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
-		if !r.inBody {
-			r.link()
-		}
+		r.link()
 	case atom.Base:
 		r.baseTag()
 	case atom.Script:
@@ -266,7 +237,7 @@ func (r *reader) element(is traits) {
 // (https://html.spec.whatwg.org/multipage/semantics.html#the-base-element).
 func (r *reader) baseTag() {
 	href := r.attribute("href")
-	if href == nil || r.inBody || r.hasBase {
+	if href == nil || r.hasBase {
 		return
 	}
 	r.hasBase = true
@@ -317,14 +288,14 @@ func (r *reader) image() {
 		first, _, _ := bytes.Cut(bytes.TrimLeft(r.attribute("srcset"), ", \t\r\n"), []byte(" "))
 		src = bytes.TrimRight(first, ",")
 	}
-	r.addImage(r.part(), src)
+	r.addImage(src)
 }
 
-func (r *reader) addImage(part int, ref []byte) {
-	if !r.options.Images || len(r.images[part]) >= MaxImages {
+func (r *reader) addImage(ref []byte) {
+	if !r.options.Images || len(r.meta.Images) >= MaxImages {
 		return
 	}
-	if u := r.base.absolute(ref); u != "" {
-		r.images[part] = append(r.images[part], u)
+	if u := r.base.absolute(ref); u != "" && !slices.Contains(r.meta.Images, u) {
+		r.meta.Images = append(r.meta.Images, u)
 	}
 }

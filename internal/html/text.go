@@ -1,7 +1,6 @@
 package html
 
 import (
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -17,7 +16,7 @@ type text struct {
 // reset empties the text.
 func (t *text) reset() { *t = text{buf: t.buf[:0]} }
 
-// write adds s. Characters without width are left out, and so are controls that are no white space.
+// write adds s. Controls that are no white space are left out.
 func (t *text) write(s []byte) {
 	for i := 0; i < len(s); {
 		start := i
@@ -32,7 +31,7 @@ func (t *text) write(s []byte) {
 				t.space = true
 				continue
 			}
-			if unicode.IsControl(c) || strings.ContainsRune(withoutWidth, c) {
+			if unicode.IsControl(c) {
 				continue
 			}
 		}
@@ -44,28 +43,8 @@ func (t *text) write(s []byte) {
 	}
 }
 
-// add adds what is a text already, behind a space where it begins with one.
-func (t *text) add(s []byte) {
-	if len(s) == 0 {
-		return
-	}
-	isApart := t.space || s[0] == ' '
-	if s[0] == ' ' {
-		s = s[1:]
-	}
-	if isApart && len(t.buf) > 0 {
-		t.buf = append(t.buf, ' ')
-	}
-	t.buf = append(t.buf, s...)
-	t.space = false
-}
-
 // isPlain reports whether a byte is printed, and in ASCII.
 func isPlain(c byte) bool { return ' ' < c && c < '\x7f' }
-
-// withoutWidth are characters that only say where a line may be broken, or not: zero width space, word joiner, byte order
-// mark, soft hyphen.
-const withoutWidth = "\u200b\u2060\ufeff\u00ad"
 
 // cleaned returns s as a text.
 func cleaned(s []byte) []byte {
@@ -84,29 +63,16 @@ func oneLine(s []byte) string {
 	return string(line)
 }
 
-// textHash hashes texts with a space between each two.
-type textHash struct {
-	digest xxhash.Digest
-	isSome bool
+// writeApart adds s behind a space.
+func (t *text) writeApart(s []byte) {
+	t.space = true
+	t.write(s)
 }
 
-func (h *textHash) write(s []byte) {
-	if len(s) == 0 {
-		return
-	}
-	if h.isSome {
-		_, _ = h.digest.WriteString(" ")
-	} else {
-		h.digest.Reset()
-		h.isSome = true
-	}
-	_, _ = h.digest.Write(s)
-}
-
-// sum returns the hash; 0: there is no text.
-func (h *textHash) sum() uint64 {
-	if !h.isSome {
+// hash returns the hash of the text; 0: there is none.
+func (t *text) hash() uint64 {
+	if len(t.buf) == 0 {
 		return 0
 	}
-	return max(h.digest.Sum64(), 1)
+	return max(xxhash.Sum64(t.buf), 1)
 }

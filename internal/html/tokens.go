@@ -59,18 +59,17 @@ func (t *tokens) readName() atom.Atom {
 }
 
 // attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies each, so they
-// are read one by one.
+// are read where they are asked for.
 func (t *tokens) attribute(name string) []byte {
-	for i := 0; i < len(t.attributes) || t.hasMore; i++ {
-		if i == len(t.attributes) {
-			var a attribute
-			a.name, a.value, t.hasMore = t.TagAttr()
-			if a.value == nil {
-				a.value = []byte{} // it is there
-			}
-			t.attributes = append(t.attributes, a)
+	for t.hasMore {
+		var a attribute
+		a.name, a.value, t.hasMore = t.TagAttr()
+		if a.value == nil {
+			a.value = []byte{} // it is there
 		}
-		a := t.attributes[i]
+		t.attributes = append(t.attributes, a)
+	}
+	for _, a := range t.attributes {
 		if string(a.name) == name {
 			return a.value
 		}
