@@ -12,8 +12,6 @@ type tally struct {
 	size int
 }
 
-func (t tally) plus(o tally) tally { return tally{t.sum + o.sum, t.size + o.size} }
-
 // Kinds of words. Behind the words of a part of the page are those in its links.
 const (
 	mainWords = iota
@@ -39,7 +37,6 @@ type blockCounter struct {
 	tallies [kinds]tally
 	words   text // those of the block that are not in links to pages of the site
 	linked  text // and those that are
-	label   []byte
 	masker  masker
 
 	headings []int // where each <h1> to <h6> ends, in bytes of words of its kind
@@ -114,9 +111,9 @@ func (r *reader) count(block []byte, kind int) {
 	if len(block) == 0 {
 		return
 	}
-	hash := xxhash.Sum64(r.masker.mask(block, r.label))
-	r.tallies[kind] = r.tallies[kind].plus(tally{hash, len(block)})
-	r.label = append(r.label[:0], block[:min(len(block), longestStamp)]...)
+	t := &r.tallies[kind]
+	t.sum += xxhash.Sum64(r.masker.mask(block))
+	t.size += len(block)
 }
 
 // countHeading takes note of a heading that ends; isLink says that all of it is in links. One to the page itself is that of
@@ -143,24 +140,20 @@ func (r *reader) endElement(e *element) {
 	links.size += words.size - e.words.size
 }
 
-// counted is what counts of the page.
-func (r *reader) counted() tally {
-	title := r.tallies[titleWords]
+// blockSum returns [Meta.Blocks].
+func (r *reader) blockSum() uint64 {
+	sum := r.tallies[titleWords].sum
 	for _, kind := range []int{mainWords, restWords} {
 		words := r.tallies[kind]
 		links := r.tallies[kind+1]
 		isList := links.size > 4*words.size
 		if isList {
-			return title.plus(words).plus(links)
+			sum += links.sum
 		}
-		if words.size > 0 {
-			return title.plus(words)
+		if isList || words.size > 0 {
+			sum += words.sum
+			break
 		}
 	}
-	return title
-}
-
-// blockSum returns [Meta.Blocks].
-func (r *reader) blockSum() uint64 {
-	return max(cmp.Or(r.counted().sum, r.texts[inHead].hash()), 1)
+	return max(cmp.Or(sum, r.texts[inHead].hash()), 1)
 }

@@ -1,7 +1,6 @@
 package html
 
 import (
-	"bytes"
 	"cmp"
 	"strings"
 
@@ -75,8 +74,7 @@ func (r *reader) openElement() {
 		return
 	}
 	e := element{name: r.name, outer: r.region, headings: len(r.headings), teasers: r.teasers}
-	role, _, _ := bytes.Cut(bytes.ToLower(bytes.TrimSpace(r.attribute("role"))), []byte(" "))
-	begins := cmp.Or(regions[string(role)], regions[r.name.String()])
+	begins := cmp.Or(regions[string(r.attribute("role"))], regions[r.name.String()])
 	// Whatever <main> is in, it is no menu.
 	if begins == inMain {
 		r.region &^= beside

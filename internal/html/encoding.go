@@ -11,8 +11,8 @@ import (
 // What is valid as such is hardly ever anything else, whatever is declared. What cannot be decoded stays as it is.
 func toUTF8(body []byte, contentType string) []byte {
 	if !utf8.Valid(body) {
-		e, name, _ := charset.DetermineEncoding(body, contentType)
-		if text, err := e.NewDecoder().Bytes(body); err == nil && name != "utf-8" {
+		e, _, _ := charset.DetermineEncoding(body, contentType)
+		if text, err := e.NewDecoder().Bytes(body); err == nil {
 			body = text
 		}
 	}

@@ -22,19 +22,14 @@ func (r *reader) readHeader(h http.Header) {
 	for _, value := range h.Values("X-Robots-Tag") {
 		r.robots(value, true)
 	}
-	for _, value := range h.Values("Refresh") {
-		r.refresh(value)
-	}
+	r.refresh(h.Get("Refresh"))
 	r.lang = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
 			r.begin([]byte(tag))
 			r.next()
-			// With an anchor, it is the link of another page (RFC 8288, section 3.2).
-			if r.attribute("anchor") == nil {
-				r.link()
-			}
+			r.link()
 		}
 	}
 }
@@ -62,8 +57,8 @@ func (r *reader) refresh(content string) {
 func (r *reader) link() {
 	rel := r.attribute("rel")
 	href := r.attribute("href")
-	lang := strings.TrimSpace(string(r.attribute("hreflang")))
-	isAlternate := hasWord(rel, "alternate")
+	lang := string(r.attribute("hreflang"))
+	isAlternate := hasWord(rel, "alternate") && !hasWord(rel, "stylesheet") // which is another look of the same page
 	isVersion := isAlternate && languagePattern.MatchString(lang)
 	// Languages, and the pages of a series, may be linked in no other way.
 	isLink := isVersion || hasWord(rel, "next") || hasWord(rel, "prev")
@@ -78,10 +73,8 @@ func (r *reader) link() {
 		r.severalCanonicals = r.severalCanonicals || r.meta.Canonical != "" && r.meta.Canonical != to
 		r.meta.Canonical = to
 	}
-	isSame := func(a page.Alternate) bool { return strings.EqualFold(a.Lang, lang) }
-	isRoom := r.options.Alternates && len(r.meta.Alternates) < MaxAlternates
-	if isVersion && isRoom && !slices.ContainsFunc(r.meta.Alternates, isSame) {
-		r.meta.Alternates = append(r.meta.Alternates, page.Alternate{Lang: lang, URL: to})
+	if isVersion && r.options.Alternates {
+		r.found.Add(&page.Extensions{Alternates: []page.Alternate{{Lang: lang, URL: to}}})
 	}
 	isMarkdown := strings.HasPrefix(mediaType(string(r.attribute("type"))), "text/markdown")
 	if isAlternate && isMarkdown && r.options.Markdown {
@@ -125,9 +118,9 @@ func (r *reader) headTag(name string, content []byte) {
 	switch name {
 	case "description":
 		r.texts[inHead].writeApart(content)
-		r.meta.Description = cmp.Or(r.meta.Description, oneLine(content))
+		r.meta.Description = cmp.Or(oneLine(content), r.meta.Description)
 	case "og:description":
-		r.sharedDescription = cmp.Or(r.sharedDescription, oneLine(content))
+		r.meta.Description = cmp.Or(r.meta.Description, oneLine(content))
 	case "og:title":
 		r.sharedTitle = cmp.Or(r.sharedTitle, oneLine(content))
 	case "article:published_time":
@@ -156,7 +149,7 @@ func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) 
 		return false
 	}
 	unix, day, ok := page.ParseDate(s)
-	isFuture := !now.IsZero() && unix > now.Add(24*time.Hour).Unix()
+	isFuture := unix > now.Add(24*time.Hour).Unix()
 	if !ok || isFuture {
 		return false
 	}

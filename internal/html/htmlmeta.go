@@ -12,12 +12,10 @@ import (
 
 // Limits on what is read and returned. A longer list ends there, a longer URL is ignored.
 const (
-	MaxBody       = 2 << 20 // bytes of a body
-	MaxURL        = page.MaxLoc
-	MaxLinks      = 1 << 16
-	MaxAlternates = page.MaxAlternates
-	MaxImages     = page.MaxImages
-	MaxTitle      = 200 // characters, of a headline or description, too
+	MaxBody  = 2 << 20 // bytes of a body
+	MaxURL   = page.MaxLoc
+	MaxLinks = 1 << 16
+	MaxTitle = 200 // characters, of a headline or description, too
 )
 
 // Options says what is collected besides the other fields of [Meta].
@@ -35,7 +33,7 @@ type Page struct {
 	Base   string      // scheme, host and port of the site, as in https://example.com
 	Path   string      // with its query, as in [page.Page]
 	Header http.Header // of the response
-	Now    time.Time   // the zero time: no date is in the past or in the future
+	Now    time.Time   // no date is later than a day after it
 }
 
 // Meta is the metadata of a page.

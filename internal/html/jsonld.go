@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // maxJSON limits the bytes of a script of JSON-LD.
@@ -42,7 +41,7 @@ func hasType(thing map[string]any, pattern *regexp.Regexp) bool {
 // readJSON reads a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
 func (r *reader) readJSON(data []byte) {
 	// Of what declares no date, nothing is wanted: it need not be decoded.
-	hasDate := bytes.Contains(data, []byte("dateModified")) || bytes.Contains(data, []byte("datePublished"))
+	hasDate := bytes.Contains(data, []byte(`"date`))
 	if len(data) > maxJSON || !hasDate {
 		return
 	}
@@ -114,9 +113,6 @@ func (r *reader) readArticle() {
 // isSelf reports whether a thing is the page that is read.
 func (r *reader) isSelf(t thing) bool {
 	return slices.ContainsFunc(t.urls[:], func(ref string) bool {
-		if strings.HasPrefix(ref, "#") {
-			return true // of this page, whatever its URL is
-		}
 		u := r.self.absolute([]byte(ref))
 		if u == "" {
 			return false

@@ -21,7 +21,7 @@ func IsLanguage(hreflang string) bool {
 	}
 	tag, err := language.Raw.Parse(hreflang)
 	_, _, region := tag.Raw()
-	isCountry := region.IsCountry() && region.M49() != 0
+	isCountry := region.IsCountry()
 	isCurrent := region.Canonicalize() == region // UK is GB
 	isFine := region == language.Region{} || isCountry && isCurrent
 	return err == nil && isFine && languagePattern.MatchString(hreflang)

@@ -34,9 +34,8 @@ var asBrowser = strings.NewReplacer("\n", "", "\r", "", "\t", "", `\`, "/")
 // resolve returns to where a reference leads, without its fragment; the zero location: see absolute.
 func (l location) resolve(reference []byte) (to location, ok bool) {
 	before, _, _ := bytes.Cut(reference, []byte("#"))
-	ref := strings.TrimFunc(string(before), func(c rune) bool { return c <= ' ' })
-	// Dot segments and escapes that are not needed make a reference longer than its URL.
-	if ref == "" || len(ref) > 2*MaxURL {
+	ref := strings.TrimSpace(string(before))
+	if ref == "" {
 		return location{}, false
 	}
 	ref = asBrowser.Replace(ref)

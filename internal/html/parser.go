@@ -3,7 +3,6 @@ package html
 import (
 	"bytes"
 	"cmp"
-	"slices"
 	"time"
 
 	"golang.org/x/net/html"
@@ -24,10 +23,6 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 	if !r.meta.Unreadable {
 		r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
 	}
-	// A longer header would push text out of one that is cut.
-	if len(body) >= MaxBody {
-		r.meta.Blocks = 0
-	}
 	return r.finish()
 }
 
@@ -47,7 +42,6 @@ type reader struct {
 	region region // of what comes next
 	blockCounter
 	xhtml             bool // the response is XHTML
-	hasBase           bool // a <base> has come
 	nofollow          bool // no link of the page is to be followed
 	severalCanonicals bool // that differ
 	isJSON            bool // the script that has begun is JSON-LD
@@ -60,7 +54,9 @@ type reader struct {
 	articles  []thing // of JSON-LD, with a date of publication
 	lang      string
 
-	sharedTitle, sharedDescription string // what the page is called where it is shared: og:title, og:description
+	sharedTitle string // og:title
+
+	found page.Extensions // alternates and images
 
 	seen map[string]bool // paths of Links
 }
@@ -75,8 +71,7 @@ const (
 
 // newReader returns a reader of a page that has read its header.
 func newReader(o Options, pg Page) *reader {
-	normal, _ := page.Normal(pg.Path)
-	self := location{pg.Base, cmp.Or(normal, pg.Path)}
+	self := location{pg.Base, pg.Path}
 	r := &reader{
 		options: o,
 		now:     pg.Now,
@@ -107,7 +102,10 @@ func (r *reader) readBody(body []byte, contentType string) {
 		}
 	}
 	r.gap(false)
-	r.meta.Blocks = r.blockSum()
+	// Of a page that is cut, a longer header would push text out.
+	if len(body) < MaxBody {
+		r.meta.Blocks = r.blockSum()
+	}
 }
 
 // finish returns what is known of the page.
@@ -120,7 +118,6 @@ func (r *reader) finish() Meta {
 	}
 	r.meta.Modified = r.modified.unix
 	r.meta.ModifiedDay = r.modified.day
-	r.meta.Description = cmp.Or(r.meta.Description, r.sharedDescription)
 	if !r.options.Descriptions {
 		r.meta.Description = ""
 	}
@@ -128,6 +125,8 @@ func (r *reader) finish() Meta {
 		r.readArticle()
 	}
 	r.meta.Text = cmp.Or(r.texts[inMainPart].hash(), r.texts[inOtherPart].hash(), r.texts[inHead].hash())
+	r.meta.Alternates = r.found.Alternates
+	r.meta.Images = r.found.Images
 	if r.nofollow {
 		r.meta.Links = nil
 	}
@@ -150,7 +149,7 @@ func (r *reader) text(raw atom.Atom) {
 		if r.options.Titles && r.meta.Title == "" {
 			r.meta.Title = oneLine(s)
 		}
-	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
+	case 0, atom.Textarea: // others hold what is not shown
 		r.writeText(s)
 	}
 }
@@ -217,32 +216,17 @@ func (r *reader) element() {
 	case atom.Head, atom.Body, atom.Title:
 		r.meta.Document = true
 	case atom.Frame, atom.Iframe:
-		// What it shows is a page. A srcdoc is shown in place of the src
-		// (https://html.spec.whatwg.org/multipage/iframe-embed-object.html#the-iframe-element).
-		if r.attribute("srcdoc") == nil {
-			r.addLink(r.attribute("src"))
-		}
+		r.addLink(r.attribute("src")) // what it shows is a page
 	case atom.Meta:
 		r.metaTag()
 	case atom.Link:
 		r.link()
 	case atom.Base:
-		r.baseTag()
+		if base, ok := r.self.resolve(r.attribute("href")); ok {
+			r.base = base
+		}
 	case atom.Script:
 		r.isJSON = mediaType(string(r.attribute("type"))) == "application/ld+json"
-	}
-}
-
-// baseTag reads a <base>. The first one with a URL counts
-// (https://html.spec.whatwg.org/multipage/semantics.html#the-base-element).
-func (r *reader) baseTag() {
-	href := r.attribute("href")
-	if href == nil || r.hasBase {
-		return
-	}
-	r.hasBase = true
-	if base, ok := r.self.resolve(href); ok {
-		r.base = base
 	}
 }
 
@@ -280,7 +264,7 @@ func (r *reader) image() {
 	r.writeText(r.attribute("alt"))
 	r.gap(false)
 	isDot := string(r.attribute("width")) == "1"
-	if !r.region.hasContent() || isDot {
+	if !r.region.hasContent() || isDot || !r.options.Images {
 		return
 	}
 	src := r.attribute("src")
@@ -292,10 +276,7 @@ func (r *reader) image() {
 }
 
 func (r *reader) addImage(ref []byte) {
-	if !r.options.Images || len(r.meta.Images) >= MaxImages {
-		return
-	}
-	if u := r.base.absolute(ref); u != "" && !slices.Contains(r.meta.Images, u) {
-		r.meta.Images = append(r.meta.Images, u)
+	if u := r.base.absolute(ref); u != "" && r.options.Images {
+		r.found.Add(&page.Extensions{Images: []string{u}})
 	}
 }

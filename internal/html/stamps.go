@@ -95,7 +95,7 @@ type masker struct {
 
 	last, before wordKind // of the last word, and of the one before it
 
-	nonDates  int  // words that are in no date
+	hasWord   bool // that is in no date
 	hasDate   bool // a number of four digits, as a year has, or more, or two in a row
 	isStamp   bool // if it has a date, too
 	isBy      bool // names may follow
@@ -103,27 +103,18 @@ type masker struct {
 	isCounter bool
 }
 
-// mask returns a block as it counts; label is the block before it. The result is valid until the next call.
-func (m *masker) mask(block, label []byte) []byte {
+// mask returns a block as it counts. The result is valid until the next call.
+func (m *masker) mask(block []byte) []byte {
 	if len(block) > longestStamp || !hasDigit(block) {
 		return block
 	}
 	m.read(block)
 	isCounter := m.isCounter && len(block) <= longestCounter
-	isStamp := m.hasDate && (m.isStamp || m.nonDates == 0 && isLabel(label))
+	isStamp := m.isStamp && m.hasDate
 	if isCounter || isStamp {
 		return m.masked
 	}
 	return block
-}
-
-// isLabel reports whether a block is a stamp whose date is in the next one.
-func isLabel(block []byte) bool {
-	var m masker
-	if !hasDigit(block) {
-		m.read(block)
-	}
-	return m.isStamp
 }
 
 // isDate reports whether text is only numbers, dates and signs.
@@ -132,7 +123,7 @@ func (m *masker) isDate(s []byte) bool {
 		return false
 	}
 	m.read(s)
-	return m.nonDates == 0
+	return !m.hasWord
 }
 
 // read reads a block.
@@ -171,7 +162,7 @@ func (m *masker) word(word []byte, kind wordKind) {
 		return
 	}
 	m.masked = append(m.masked, word...)
-	m.nonDates++
+	m.hasWord = true
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
@@ -192,8 +183,5 @@ var headingNumber = regexp.MustCompile(`^((?i:chapter|part|section|appendix|kapi
 
 // withoutNumber returns a heading without the number before it.
 func withoutNumber(heading []byte) []byte {
-	if !hasDigit(heading) {
-		return heading
-	}
 	return heading[len(headingNumber.Find(heading)):]
 }

@@ -46,17 +46,11 @@ func (t *text) write(s []byte) {
 // isPlain reports whether a byte is printed, and in ASCII.
 func isPlain(c byte) bool { return ' ' < c && c < '\x7f' }
 
-// cleaned returns s as a text.
-func cleaned(s []byte) []byte {
-	var t text
-	t.write(s)
-	return t.buf
-}
-
 // oneLine returns s on one line, with U+FFFD for what is not UTF-8, and cut at [MaxTitle] characters.
 func oneLine(s []byte) string {
-	s = s[:min(len(s), 64*MaxTitle)] // there may be much white space in it
-	line := []rune(string(cleaned(s)))
+	var t text
+	t.write(s)
+	line := []rune(string(t.buf))
 	if len(line) > MaxTitle {
 		line = append(line[:MaxTitle-1], '…')
 	}
