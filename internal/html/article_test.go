@@ -33,11 +33,8 @@ func TestPublished(t *testing.T) {
 		{jsonLD(`{"@type":"Article","datePublished":"2024-05-01"}`) + jsonLD(`{"@type":"Article","datePublished":"2024-05-01"}`), "2024-05-01"},
 		{jsonLD(`{"@type":"WebPage","datePublished":"2024-05-01"}`), ""},
 		{jsonLD(`{"@type":"TechArticle","datePublished":"2024-05-01"}`), ""},
-		{jsonLD(`{"@type":"AdvertiserContentArticle","datePublished":"2024-05-01"}`), ""},
 		{jsonLD(`{"datePublished":"2024-05-01"}`), ""},
 		{jsonLD(`{"@type":"NewsArticle","dateModified":"2024-05-01","dateCreated":"2024-05-01"}`), ""},
-		{jsonLD(`{"@type":"NewsArticle","datePublished":1714557600}`), ""},
-		{jsonLD(`{"@type":{"NewsArticle":1},"datePublished":"2024-05-01"}`), ""},
 		{`<template>` + ofMeta + `</template>`, ""},
 	} {
 		got := read(test.body)
@@ -52,7 +49,6 @@ func TestHeadline(t *testing.T) {
 	const published = `<meta property=article:published_time content=2024-05-01>`
 	for _, test := range []struct{ body, want string }{
 		{shared + jsonLD(`{"@type":"NewsArticle","headline":" A\n \"headline\" ","datePublished":"2024-05-01"}`), `A "headline"`},
-		{shared + jsonLD(`{"@type":"NewsArticle","headline":["a","b"],"datePublished":"2024-05-01"}`), "a"},
 		{shared + jsonLD(`{"@type":"NewsArticle","headline":" ","datePublished":"2024-05-01"}`), `A&B`},
 		{shared + jsonLD(`{"@type":"NewsArticle","headline":7,"datePublished":"2024-05-01"}`), `A&B`},
 		// Only that of the thing whose date counts.
@@ -73,11 +69,9 @@ func TestLang(t *testing.T) {
 	for _, test := range []struct{ body, header, want string }{
 		{`<html lang=de>` + published, "", "de"},
 		{`<html lang=" DE-AT ">` + published, "it", "de-AT"},
-		{`<html lang=zh-Hant-TW>` + published, "", "zh-Hant-TW"},
 		{`<html><html lang=de>` + published, "", "de"},
 		{`<html lang=x-default>` + published, "it", "it"},
 		{`<html lang=en_US>` + published, " IT ", "it"},
-		{`<html lang=english>` + published, "deutsch", ""},
 		{published, "de, en", ""},
 		{`<html lang="de"><p lang=fr>`, "", "de"}, // of any page, as the front page may have none of its own
 		{published + `<template><html lang=de></template><svg lang=fr></svg><p lang=it>`, "", ""},

@@ -105,26 +105,16 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestLeavesOut: what a page says about itself, in its body or in a header.
+// TestLeavesOut: a page leaves itself out if it asks for that or leads elsewhere, and a canonical alone does not.
 func TestLeavesOut(t *testing.T) {
-	for name, test := range map[string]struct {
-		body   string
-		header []string
-		want   bool
-	}{
-		"a page":               {body: "<title>a</title>"},
-		"noindex":              {body: "<meta name=robots content=noindex>", want: true},
-		"noindex in a header":  {header: []string{"X-Robots-Tag", "noindex"}, want: true},
-		"nofollow":             {body: "<meta name=robots content=nofollow>"},
-		"refresh":              {body: `<meta http-equiv=refresh content="0; url=/other">`, want: true},
-		"refresh in a header":  {header: []string{"Refresh", "0; url=/other"}, want: true},
-		"refresh of itself":    {header: []string{"Refresh", "5"}},
-		"canonical":            {body: "<link rel=canonical href=/other>"},
-		"unreadable and empty": {header: []string{"Content-Encoding", "br"}},
+	for body, want := range map[string]bool{
+		"<meta name=robots content=noindex>":                true,
+		`<meta http-equiv=refresh content="0; url=/other">`: true,
+		"<link rel=canonical href=/other>":                  false,
 	} {
-		meta := readWith(test.body, test.header...)
-		if got := meta.LeavesOut(); got != test.want {
-			t.Errorf("%s: got %t: %+v", name, got, meta)
+		meta := read(body)
+		if got := meta.LeavesOut(); got != want {
+			t.Errorf("%s: got %t", body, got)
 		}
 	}
 }
@@ -204,20 +194,15 @@ func TestRefresh(t *testing.T) {
 	for _, test := range []struct{ content, want string }{
 		{`0;url=/b`, "/b"},
 		{` 5 , url = '/b' x`, "/b"},
-		{`0;url="/b"x`, "/b"},
 		{`0;url='/b`, "/b"},
-		{`0 /b`, "/b"},
 		{`0.5;url=/b`, "/b"},
-		{`.5;url=/b`, "/b"},
 		{`0;url=b#x`, "/docs/b"},
 		{`0;urlb`, "/docs/urlb"},
-		{`0;url=?x`, "/docs/a.html?x"},
 		{`0`, ""},
 		{`0;url=`, ""},
 		{`0;url=./a.html#x`, ""},
 		{`0;url=javascript:1`, ""},
 		{`url=/b`, ""},
-		{`0x;url=/b`, ""},
 		{`-1;url=/b`, ""},
 	} {
 		want := test.want
@@ -225,24 +210,22 @@ func TestRefresh(t *testing.T) {
 			want = testPage.Base + want
 		}
 		body := `<meta http-equiv="Refresh" content="` + strings.ReplaceAll(test.content, `"`, "&quot;") + `">`
-		for _, body := range []string{body, "<body>" + body} {
-			if got := read(body).Refresh; got != want {
-				t.Errorf("%s: got %q, want %q", body, got, want)
-			}
+		if got := read(body).Refresh; got != want {
+			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 		if got := Header(withHeader("Refresh", test.content)).Refresh; got != want {
 			t.Errorf("header %s: got %q, want %q", test.content, got, want)
 		}
 	}
-	for _, test := range []struct{ body, want string }{
-		{`<noscript><meta http-equiv=refresh content="0;url=/b"></noscript>`, ""},
-		{`<body><template><meta http-equiv=refresh content="0;url=/b">`, ""},
-		{`<meta name=refresh content="0;url=/b">`, ""},
-		{`<meta http-equiv=refresh content="0;url=/b"><meta http-equiv=refresh content="0;url=/c">`, "https://example.com/b"},
-		{`<base href=/c/><meta http-equiv=refresh content="0;url=b">`, "https://example.com/c/b"},
+	for body, want := range map[string]string{
+		`<noscript><meta http-equiv=refresh content="0;url=/b"></noscript>`:                        "",
+		`<body><template><meta http-equiv=refresh content="0;url=/b">`:                             "",
+		`<meta name=refresh content="0;url=/b">`:                                                   "",
+		`<meta http-equiv=refresh content="0;url=/b"><meta http-equiv=refresh content="0;url=/c">`: "https://example.com/b",
+		`<base href=/c/><meta http-equiv=refresh content="0;url=b">`:                               "https://example.com/c/b",
 	} {
-		if got := read(test.body).Refresh; got != test.want {
-			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
+		if got := read(body).Refresh; got != want {
+			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 	}
 }
@@ -263,20 +246,15 @@ func TestLinks(t *testing.T) {
 		{`<a href="wiki:x"><a href="/wiki:x"><a href="./y:z"><a href="1:2">`, []string{"/wiki:x", "/docs/y:z", "/docs/1:2"}},
 		{`<body><a href=b></a><meta name=robots content=nofollow>`, nil},
 		{`<a rel=nofollow href=b><a rel="external NoFollow" href=c><a rel="nofollower" href=d>`, []string{"/docs/d"}},
-		{`<a href=b><a rel=nofollow href=b>`, []string{"/docs/b"}},
 		{`<a href="/ü b%c3%bc">`, []string{"/%C3%BC%20b%C3%BC"}},
 		{`<a href="/100%"><a href="/a%zz"><a href=b>`, []string{"/docs/b"}},
 		{`<a href=" /b&#10;c "><a href="\d\e">`, []string{"/bc", "/d/e"}},
 		{"<a href=\"https://example.com/d\\e/\nf\"><a href='/g\\h?q=a\\b&#10;c'>", []string{"/d/e/f", "/g/h?q=a/bc"}},
 		{`<base href="/e/f"><a href=b>`, []string{"/e/b"}},
-		{`<base href="https://cdn.example/"><a href=b><a href="https://example.com/c">`, []string{"/c"}},
 		{`<meta name=robots content=nofollow><a href=b>`, nil},
 		{`<frameset cols="20%,80%"><frame src=menu.html><FRAME SRC="/start.html#top" name=main><noframes><a href=b></a></noframes></frameset>`, []string{"/docs/menu.html", "/start.html"}},
-		{`<frameset><frame src=menu.html><frame src=menu.html><frame><frame src="">`, []string{"/docs/menu.html"}},
 		{`<p><iframe src="b?x=1"><a href=c></a></iframe><a href=d>`, []string{"/docs/b?x=1", "/docs/d"}},
 		{`<iframe src="https://example.org/b"></iframe><iframe src="about:blank"></iframe><iframe src="a.html"></iframe><iframe name=x></iframe>`, nil},
-		{`<template><iframe src=b></iframe></template><noscript><iframe src=c></iframe></noscript>`, nil},
-		{`<meta name=robots content=nofollow><iframe src=b></iframe>`, nil},
 		{`<a href=b><nav><a href=c></nav><footer><a href=d>`, []string{"/docs/b", "/docs/c", "/docs/d"}},
 		{`<template><a href=b></template><script><a href=c></script><!--<a href=d>--><svg><a href=e></a></svg><noscript><a href=f></noscript><textarea><a href=g></textarea>`, []string{"/docs/e", "/docs/f"}},
 		{`<svg><a xlink:href=b><text>x</text></a></svg><noscript><a href=c rel=nofollow></a><div><a href=d></div></noscript><a href=e>`, []string{"/docs/b", "/docs/d", "/docs/e"}},
@@ -372,12 +350,8 @@ func TestDescription(t *testing.T) {
 		{"<meta name=description content=' '><meta name=description><meta name=description content=b>", "b"},
 		{shared + "<meta name=description content=a>", "a"},
 		{"<meta name=description content='\u2028'>" + shared + "<meta property=og:description content=b>", "shared"},
-		{"<meta name=og:description content=a>", "a"},
 		{"<meta name=twitter:description content=a><meta name=descriptions content=b>", ""},
 		{"<template><meta name=description content=a></template><noscript>" + shared + "</noscript>", ""},
-		{"<meta name=description content='<b>a</b> [x](y) {{ z }}'>", "<b>a</b> [x](y) {{ z }}"},
-		{"<meta name=description content='שלום \u202e'>", "שלום \u202e"},
-		{"<meta name=description content='" + strings.Repeat("é", MaxTitle) + "'>", strings.Repeat("é", MaxTitle)},
 		{"<meta name=description content='" + strings.Repeat("é", 10_000) + "'>", strings.Repeat("é", MaxTitle-1) + "…"},
 		{"<p>a", ""},
 	} {
@@ -385,9 +359,6 @@ func TestDescription(t *testing.T) {
 		if got.Description != test.want {
 			t.Errorf("%.80q: got %q, want %q", test.body, got.Description, test.want)
 		}
-	}
-	if got := readWith("<meta name=description content='a\xff'>", "Content-Type", "text/html; charset=utf-8").Description; got != "a\ufffd" {
-		t.Errorf("not UTF-8: got %q", got)
 	}
 }
 
@@ -398,7 +369,6 @@ func TestMarkdown(t *testing.T) {
 		{"<link rel=alternate type='text/markdown;variant=GFM' href=https://o.example/a>", "https://o.example/a"},
 		{"<link rel=alternate type=text/markdown><link rel=alternate type=text/markdown href=javascript:1>" +
 			"<link rel=alternate type=text/markdown href=/a><link rel=alternate type=text/markdown href=/b>", "https://example.com/a"},
-		{"<base href=/c/><link rel=alternate type=text/markdown href=a.md>", "https://example.com/c/a.md"},
 		{"<link rel=alternate type=text/x-markdown href=a>", ""},
 		{"<link rel=alternate href=a.md><link type=text/markdown href=a.md><link rel=next type=text/markdown href=a.md>", ""},
 		{"<link rel=alternate type=text/markdown href='/" + strings.Repeat("b", MaxURL) + "'>", ""},
@@ -423,15 +393,12 @@ func TestDocument(t *testing.T) {
 		{"<!DOCTYPE html><p>x", true, "x"},
 		{"<!-- x -->\n<!doctype html SYSTEM 'x'>", true, ""},
 		{"\ufeff<!doctype html>", true, ""},
-		{"<title> A\n &amp; B\u00a0<b> </title>", true, "A & B <b>"},
 		{"<title>a</title><title>b</title>", true, "a b"},
 		{"<title></title>", true, ""},
 		{"<html>x", true, "x"},
-		{"<p>x<HEAD>", true, "x"},
 		{"<p>x<!doctype html>", true, "x"},
 		{"<header>x</header>", false, ""},
 		{"<svg><title>icon</title></svg>", false, ""},
-		{"<svg><title/><path/></svg><title>a</title>", true, "a"},
 		{"<template><title>x</title><body></template>", false, ""},
 		{"{\"json\": true}", false, "{\"json\": true}"},
 	} {
@@ -470,7 +437,7 @@ func TestUnreadable(t *testing.T) {
 	const body = "<!doctype html><a href=/b>b</a>"
 	for encoding, want := range map[string]bool{"br": true, "zstd": true, "gzip": true, "x": true, "": false, "Identity": false} {
 		got := readWith(body, "Content-Encoding", encoding, "X-Robots-Tag", "noindex")
-		if got.Unreadable != want || got.Document == want || (got.Text == 0) != want || (got.Links == nil) != want || !got.NoIndex {
+		if got.Unreadable != want || got.Document == want || (got.Text == 0) != want || (got.Blocks == 0) != want || (got.Links == nil) != want || !got.NoIndex {
 			t.Errorf("%q: got %+v", encoding, got)
 		}
 		if got := Header(withHeader("Content-Encoding", encoding)).Unreadable; got != want {
@@ -480,14 +447,27 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestPathOn(t *testing.T) {
-	for url, want := range map[string]string{
-		"https://example.com": "/", "https://example.com/": "/", "https://example.com?a": "/?a", "https://example.com#a": "/",
-		"HTTPS://Example.com/A%3db?c#d": "/A%3Db?c", "https://example.com/a/../b": "/b",
-		"https://example.com.evil/": "", "https://example.com:8443/": "", "http://example.com/": "/", "http://example.com:443/": "", "https://example.com/%": "",
-		"/a": "", "": "",
+	for url, want := range map[string]struct {
+		path    string
+		hasHost bool
+	}{
+		"https://example.com":                {"/", true},
+		"https://example.com?a":              {"/?a", true},
+		"https://example.com#a":              {"/", true},
+		"HTTPS://Example.com/A%3db/../B?c#d": {"/B?c", true},
+		"http://example.com/":                {"/", true},
+		"http://example.com:443/":            {"", true},
+		"https://example.com:8443/":          {"", true},
+		"https://example.com.evil/":          {"", false},
+		"https://example.com/%":              {"", false},
+		"mailto:a@example.com":               {"", false},
+		"/a":                                 {"", false},
 	} {
-		if got, ok := PathOn("https://example.com", url); got != want || ok != (want != "") {
-			t.Errorf("%q: got %q, %t, want %q", url, got, ok, want)
+		if got, ok := PathOn("https://example.com", url); got != want.path || ok != (want.path != "") {
+			t.Errorf("%q: got %q, %t, want %q", url, got, ok, want.path)
+		}
+		if got := HasHostOf("https://example.com", url); got != want.hasHost {
+			t.Errorf("%q: has the host: %t", url, got)
 		}
 	}
 }
@@ -508,23 +488,19 @@ func TestModified(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{`<meta property=article:modified_time content="2024-05-01T10:00:00+02:00">`, "2024-05-01T08:00:00Z"},
 		{`<meta name=dcterms.modified content="2024-05-01">`, "2024-05-01"},
-		{`<meta http-equiv=Last-Modified content="Wednesday, 01-May-24 10:00:00 GMT">`, "2024-05-01T10:00:00Z"},
 		{`<meta name=last-modified content="May 1, 2024">`, "2024-05-01"},
 		{`<meta name=last-modified content="2024-05-01"><meta name=dcterms.modified content="2024-05-02"><meta property=og:updated_time content="2024-05-03"><meta property=article:modified_time content="2024-05-04">`, "2024-05-04"},
 		{`<meta property=article:modified_time content="yesterday"><meta property=og:updated_time content="2024-05-03">`, "2024-05-03"},
 		{`<meta property=article:modified_time content="2026-06-16T11:00:00Z">`, "2026-06-16T11:00:00Z"},
 		{`<meta property=article:modified_time content="2026-06-16T13:00:00Z">`, ""},
 		{`<meta property=article:modified_time content="1980-01-01">`, ""},
-		{`<meta property=article:published_time content="2024-05-01">`, ""},
 
 		{data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
-		{"<body>" + data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
 		{`<meta property=article:modified_time content="2024-05-04">` + data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
 		{data(`[{"@type":"Article","dateModified":["2024-05-01"]}]`), "2024-05-01"},
 		{data(`{"@graph":[{"@type":"WebSite","url":"/docs/a.html","dateModified":"2024-05-01"},{"@type":"WebPage","@id":"https://example.com/docs/a.html#page","dateModified":"2024-05-02"}]}`), "2024-05-02"},
 		{data(`[{"url":"/b","dateModified":"2024-05-01"},{"url":"a.html","dateModified":"2024-05-02"},{"url":"/c","dateModified":"2024-05-03"}]`), "2024-05-02"},
 		{data(`[{"dateModified":"2024-05-01"},{"mainEntityOfPage":{"@id":"https://example.com/docs/a.html"},"dateModified":"2024-05-02"}]`), "2024-05-02"},
-		{data(`[{"dateModified":"2024-05-01"},{"mainEntityOfPage":"https://example.com/docs/a.html","dateModified":"2024-05-02"}]`), "2024-05-02"},
 		{`<link rel=canonical href="https://o.example/x">` + data(`[{"dateModified":"2024-05-01"},{"url":"https://o.example/x","dateModified":"2024-05-02"}]`), "2024-05-02"},
 		{data(`[{"dateModified":"2024-05-01"},{"dateModified":"2024-05-02"}]`), ""},
 		{data(`{"@type":"Article","comment":{"@type":"Comment","dateModified":"2024-05-01"},"author":{"dateModified":"2024-05-01"},"offers":[{"dateModified":"2024-05-01"}]}`), ""},
@@ -594,32 +570,18 @@ func TestHostile(t *testing.T) {
 		"dates":              strings.Repeat("<meta name=last-modified content='1 2 3 4 5'>", MaxBody/45),
 		"entities":           strings.Repeat("&am", MaxBody/6) + strings.Repeat("&#x1F600;&copy;", MaxBody/30),
 		"attributes":         attributes.String(),
-		"attributes first":   attributes.String() + strings.Repeat("<b c>", 200000),
 		"an endless tag":     "<a href=" + strings.Repeat("x", MaxBody),
 		"an endless comment": "<!--" + strings.Repeat("-", MaxBody),
-		"less-than signs":    strings.Repeat("<", MaxBody),
 		"open menus":         strings.Repeat("<nav><table>", MaxBody/12),
 		"end tags":           strings.Repeat("<nav>", 1000) + strings.Repeat("</ul>", MaxBody/5),
 		"scripts":            strings.Repeat("<script type=application/ld+json>\"dateModified\"</script>", MaxBody/55),
 		"descriptions":       strings.Repeat("<meta name=description content='\x01 '>", MaxBody/39),
 		"links":              strings.Repeat("<a href=/", 100000) + ">",
-		"alternates":         strings.Repeat("<link rel=alternate hreflang=de href=a>", MaxBody/39),
 	} {
 		start := time.Now()
 		read(body)
 		if d := time.Since(start); d > 10*time.Second {
 			t.Errorf("%s took %s", name, d)
-		}
-	}
-}
-
-func TestHasHostOf(t *testing.T) {
-	for url, want := range map[string]bool{
-		"https://example.com/a": true, "http://example.com:8080/": true, "//example.com/": false, "/a": false, "": false,
-		"https://www.example.com/": false, "https://example.com.evil.example/": false, "mailto:a@example.com": false,
-	} {
-		if got := HasHostOf("https://example.com", url); got != want {
-			t.Errorf("%s: got %t", url, got)
 		}
 	}
 }

@@ -122,23 +122,3 @@ func TestStamps(t *testing.T) {
 		}
 	}
 }
-
-// TestHeadingNumbers: another number before a heading is the same text.
-func TestHeadingNumbers(t *testing.T) {
-	for heading, want := range map[string]string{
-		"2.1 Install":        "Install",
-		"3. Install":         "Install",
-		"Chapter 3: Install": "Install",
-		"A.2 Install":        "Install",
-		"§ 3 Install":        "Install",
-		"A guide":            "A guide",
-		"Part of it":         "Part of it",
-		"Install":            "Install",
-		"3":                  "3",
-		"":                   "",
-	} {
-		if got := string(withoutNumber([]byte(heading))); got != want {
-			t.Errorf("%q: got %q, want %q", heading, got, want)
-		}
-	}
-}
