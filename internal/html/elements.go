@@ -14,6 +14,7 @@ const (
 	inline  traits = 1 << iota // it shows nothing, or may begin or end within a word
 	rawText                    // there are no tags in it
 	heading
+	ofHead  // it may be in the head; any other begins the body
 	tracked // it is among elements: its end tag may not be omitted
 )
 
@@ -22,6 +23,7 @@ var elementTraits = newTable(func(name string) atom.Atom { return atom.Lookup([]
 		strike strong sub sup time tt u var wbr iframe link meta noembed noframes noscript script style template title
 		unknown`, // which stands for all that HTML does not know
 	heading: "h1 h2 h3 h4 h5 h6",
+	ofHead:  "base head html link meta noscript script style template title",
 	rawText: "iframe noembed noframes plaintext script style textarea title xmp",
 	tracked: `address article aside blockquote center details dialog div dl fieldset figure footer form header main menu
 		nav noscript object ol section svg table template ul`,

@@ -137,17 +137,17 @@ func FuzzRobotsTag(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		noindex, nofollow := parseRobots(s)
+		noindex, nofollow := parseRobots(s, now)
 		if len(s) > 1000 {
 			return
 		}
-		if other, _ := parseRobots("otherbot: " + s); other && !strings.Contains(s, ":") {
+		if other, _ := parseRobots("otherbot: "+s, now); other && !strings.Contains(s, ":") {
 			t.Fatalf("%q counts for another robot", s)
 		}
-		if all, _ := parseRobots(s + ", x, *: noindex"); !all && !strings.HasSuffix(strings.TrimRight(s, " \t\r\n\f"), ":") {
+		if all, _ := parseRobots(s+", x, *: noindex", now); !all && !strings.HasSuffix(strings.TrimRight(s, " \t\r\n\f"), ":") {
 			t.Fatalf("%q hides what is behind it", s)
 		}
-		if again, follow := parseRobots(strings.ToUpper(s)); strings.EqualFold(s, strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
+		if again, follow := parseRobots(strings.ToUpper(s), now); strings.EqualFold(s, strings.ToUpper(s)) && (again != noindex || follow != nofollow) {
 			t.Fatalf("%q: case matters", s)
 		}
 	})

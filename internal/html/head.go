@@ -29,13 +29,16 @@ func (r *reader) readHeader(h http.Header) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
 			r.begin([]byte(tag))
 			r.next()
-			r.link()
+			// With an anchor, it is the link of another page (RFC 8288, section 3.2).
+			if r.attribute("anchor") == nil {
+				r.link()
+			}
 		}
 	}
 }
 
 func (r *reader) robots(directives string, header bool) {
-	noindex, nofollow := parseRobots(directives)
+	noindex, nofollow := parseRobots(directives, r.now)
 	r.meta.NoIndex = r.meta.NoIndex || noindex
 	r.meta.NoIndexTag = r.meta.NoIndexTag || noindex && header
 	r.nofollow = r.nofollow || nofollow
@@ -69,7 +72,7 @@ func (r *reader) link() {
 	if to == "" {
 		return
 	}
-	if hasWord(rel, "canonical") {
+	if hasWord(rel, "canonical") && !r.isForSomeReaders() {
 		r.severalCanonicals = r.severalCanonicals || r.meta.Canonical != "" && r.meta.Canonical != to
 		r.meta.Canonical = to
 	}
@@ -82,6 +85,17 @@ func (r *reader) link() {
 	}
 }
 
+// isForSomeReaders reports whether a <link> says for which readers it is. Such a one does not name a canonical
+// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
+func (r *reader) isForSomeReaders() bool {
+	for _, name := range []string{"hreflang", "lang", "media", "type"} {
+		if r.attribute(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 func hasWord(s []byte, word string) bool {
 	for f := range bytes.FieldsSeq(s) {
 		if strings.EqualFold(string(f), word) {
@@ -91,7 +105,7 @@ func hasWord(s []byte, word string) bool {
 	return false
 }
 
-// metaTag reads a <meta>.
+// metaTag reads a <meta>. Robots directives and a refresh count in the body, too.
 func (r *reader) metaTag() {
 	content := r.attribute("content")
 	if hasWord(r.attribute("http-equiv"), "refresh") {
@@ -102,7 +116,7 @@ func (r *reader) metaTag() {
 		name := strings.ToLower(strings.TrimSpace(string(r.attribute(attribute))))
 		if name == "robots" || name == "googlebot" {
 			r.robots(string(content), false)
-		} else {
+		} else if !r.inBody {
 			r.headTag(name, content)
 		}
 	}
@@ -118,11 +132,11 @@ func (r *reader) headTag(name string, content []byte) {
 	switch name {
 	case "description":
 		r.texts[inHead].writeApart(content)
-		r.meta.Description = cmp.Or(oneLine(content), r.meta.Description)
-	case "og:description":
 		r.meta.Description = cmp.Or(r.meta.Description, oneLine(content))
+	case "og:description":
+		r.shared.description = cmp.Or(r.shared.description, oneLine(content))
 	case "og:title":
-		r.sharedTitle = cmp.Or(r.sharedTitle, oneLine(content))
+		r.shared.title = cmp.Or(r.shared.title, oneLine(content))
 	case "article:published_time":
 		r.published.declare(1, string(content), r.now)
 	case "og:image", "og:image:url", "og:image:secure_url":
@@ -157,24 +171,33 @@ func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) 
 	return true
 }
 
-// robotsPattern matches one of robots directives: one with a value, which does not matter, of a time the hours and minutes,
-// or a word, which with a colon behind it is the name of a robot.
-var robotsPattern = regexp.MustCompile(`(?:max-[a-z-]+|unavailable_after)\s*:[^,;]*|[0-9]+:|([^\s,;:]+)\s*(:?)`)
+// robotsPattern matches one of robots directives: one with a value that does not matter, the date of unavailable_after, in
+// which a comma may follow a weekday, or a word, which with a colon behind it is the name of a robot.
+var robotsPattern = regexp.MustCompile(`(?i)max-[a-z-]+\s*:[^,;]*|unavailable_after\s*:\s*((?:[a-z]+,\s*)?[^,;]*)|([^\s,;:]+)\s*(:?)`)
 
 // parseRobots reads the directives of a robots meta tag, or of an X-Robots-Tag header
 // (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). A robot's name and a colon may begin
 // directives; those for all robots and for googlebot count.
-func parseRobots(s string) (noindex, nofollow bool) {
+func parseRobots(s string, now time.Time) (noindex, nofollow bool) {
 	applies := true
-	for _, m := range robotsPattern.FindAllStringSubmatch(strings.ToLower(s), -1) {
-		word := m[1]
-		if m[2] != "" {
+	for _, m := range robotsPattern.FindAllStringSubmatch(s, -1) {
+		date := m[1]
+		word := strings.ToLower(m[2])
+		if m[3] != "" {
 			applies = word == "googlebot" || word == "robots" || word == "*"
 			continue
 		}
-		isNone := word == "none" // noindex and nofollow
-		noindex = noindex || applies && (isNone || word == "noindex")
-		nofollow = nofollow || applies && (isNone || word == "nofollow")
+		unix, _, ok := page.ParseDate(date)
+		isOver := ok && !now.IsZero() && unix < now.Unix()
+		if isOver {
+			word = "noindex"
+		}
+		// Directives may follow a date that cannot be read.
+		for word := range strings.FieldsSeq(strings.ToLower(date) + " " + word) {
+			isNone := word == "none" // noindex and nofollow
+			noindex = noindex || applies && (isNone || word == "noindex")
+			nofollow = nofollow || applies && (isNone || word == "nofollow")
+		}
 	}
 	return noindex, nofollow
 }

@@ -42,6 +42,7 @@ type reader struct {
 	region region // of what comes next
 	blockCounter
 	xhtml             bool // the response is XHTML
+	inBody            bool
 	nofollow          bool // no link of the page is to be followed
 	severalCanonicals bool // that differ
 	isJSON            bool // the script that has begun is JSON-LD
@@ -54,7 +55,7 @@ type reader struct {
 	articles  []thing // of JSON-LD, with a date of publication
 	lang      string
 
-	sharedTitle string // og:title
+	shared struct{ title, description string } // of Open Graph
 
 	found page.Extensions // alternates and images
 
@@ -98,7 +99,7 @@ func (r *reader) readBody(body []byte, contentType string) {
 		case html.EndTagToken:
 			r.endTag(elementTraits[r.name])
 		case html.DoctypeToken:
-			r.meta.Document = true
+			r.meta.Document = r.meta.Document || !r.inBody
 		}
 	}
 	r.gap(false)
@@ -118,6 +119,7 @@ func (r *reader) finish() Meta {
 	}
 	r.meta.Modified = r.modified.unix
 	r.meta.ModifiedDay = r.modified.day
+	r.meta.Description = cmp.Or(r.meta.Description, r.shared.description)
 	if !r.options.Descriptions {
 		r.meta.Description = ""
 	}
@@ -139,6 +141,8 @@ func (r *reader) text(raw atom.Atom) {
 		return
 	}
 	s := r.Text()
+	isShown := raw == 0 && len(bytes.TrimSpace(s)) > 0
+	r.inBody = r.inBody || isShown
 	switch raw {
 	case atom.Script:
 		if r.isJSON {
@@ -173,7 +177,7 @@ func (r *reader) startTag(is traits) {
 		r.NextIsNotRawText()
 	}
 	if r.region&inTemplate == 0 {
-		r.element()
+		r.element(is)
 	}
 	if is&inline == 0 {
 		r.gap(false)
@@ -199,7 +203,7 @@ func (r *reader) endTag(is traits) {
 
 // element reads a start tag. Only links and images count in pictures, and in what is shown in place of a script: lists that a
 // script loads, and images.
-func (r *reader) element() {
+func (r *reader) element(is traits) {
 	switch r.name {
 	case atom.A, atom.Area:
 		r.anchor()
@@ -209,6 +213,7 @@ func (r *reader) element() {
 	if r.region&(inSVG|inNoscript) != 0 {
 		return
 	}
+	r.inBody = r.inBody || is&ofHead == 0
 	switch r.name {
 	case atom.Html:
 		r.meta.Document = true
@@ -220,9 +225,14 @@ func (r *reader) element() {
 	case atom.Meta:
 		r.metaTag()
 	case atom.Link:
-		r.link()
+		// Search engines accept a canonical in the head only
+		// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
+		if !r.inBody {
+			r.link()
+		}
 	case atom.Base:
-		if base, ok := r.self.resolve(r.attribute("href")); ok {
+		// The first one counts.
+		if base, ok := r.self.resolve(r.attribute("href")); ok && r.base == r.self {
 			r.base = base
 		}
 	case atom.Script:

@@ -73,6 +73,14 @@ func TestNoIndex(t *testing.T) {
 		"max-video-preview:0,max-image-preview : none, noindex":     true,
 		"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex": true,
 		"unavailable_after: never, noindex":                         true,
+		"unavailable_after: 2031-01-01 noindex":                     true,
+		"unavailable_after: 25 Jun 2010 15:00:00 PST":               true,
+		"unavailable_after: Friday, 25-Jun-10 15:00:00 GMT":         true,
+		"unavailable_after: 2026-06-15":                             true,
+		"unavailable_after: 2026-06-15T13:30:00+02:00":              true,
+		"unavailable_after: 2026-06-15T14:30:00+02:00":              false,
+		"googlebot: unavailable_after: 2010-01-01":                  true,
+		"bingbot: unavailable_after: 2010-01-01":                    false,
 		"":                                                          false,
 		"noindexing nonesuch":                                       false,
 		"bingbot: nofollow, noindex":                                false,
@@ -140,6 +148,7 @@ b ">`, "https://example.com/ab"},
 		{`<link rel=canonical href="https:\\other.example\a">`, other + "/a"},
 		{`<link rel="shortlink Canonical" href="/b">`, "https://example.com/b"},
 		{`<base href="/c/"><link rel=canonical href="b">`, "https://example.com/c/b"},
+		{`<base href="https://other.example/c/d"><base href="/e/"><link rel=canonical href="b">`, other + "/c/b"},
 		{`<base href="data:,"><link rel=canonical href="b">`, "https://example.com/docs/b"},
 		{`<link rel=canonical href="/b"><link rel=canonical href="../b#c">`, "https://example.com/b"},
 		{`<link rel=canonical href="javascript:1"><link rel=canonical href="/b">`, "https://example.com/b"},
@@ -153,6 +162,9 @@ b ">`, "https://example.com/ab"},
 		{`<link rel=canonical href="/100%">`, ""},
 		{`<link rel=canonical href="/b"><link rel=canonical href="/c">`, ""},
 		{`<link rel=canonicals href="/b">`, ""},
+		{`<link rel=canonical hreflang=de href="/b">`, ""},
+		{`<link rel=canonical media="print" href="/b">`, ""},
+		{`<body><link rel=canonical href="/b">`, ""},
 		{`<link rel=canonical href="/` + strings.Repeat("b", MaxURL) + `">`, ""},
 	} {
 		if got := read(test.body).Canonical; got != test.want {
@@ -168,6 +180,7 @@ func TestLinkHeader(t *testing.T) {
 		{`</b,c;d>; title="a, b; rel=next"; rel=canonical`, "https://example.com/b,c;d"},
 		{`</b>; rel = canonical , </b>; rel=canonical`, "https://example.com/b"},
 		{`</b>; rel=next; rel=canonical`, ""},
+		{`</b>; rel=canonical; anchor="/c"`, ""},
 		{`</b>; rel=canonical, </c>; rel=canonical`, ""},
 		{`</b; rel=canonical`, ""},
 		{`/b; rel=canonical`, ""},
@@ -210,8 +223,10 @@ func TestRefresh(t *testing.T) {
 			want = testPage.Base + want
 		}
 		body := `<meta http-equiv="Refresh" content="` + strings.ReplaceAll(test.content, `"`, "&quot;") + `">`
-		if got := read(body).Refresh; got != want {
-			t.Errorf("%s: got %q, want %q", body, got, want)
+		for _, body := range []string{body, "<body>" + body} {
+			if got := read(body).Refresh; got != want {
+				t.Errorf("%s: got %q, want %q", body, got, want)
+			}
 		}
 		if got := Header(withHeader("Refresh", test.content)).Refresh; got != want {
 			t.Errorf("header %s: got %q, want %q", test.content, got, want)
@@ -275,7 +290,7 @@ func TestAlternates(t *testing.T) {
 		<link rel=alternate hreflang=DE href=/other><link rel=alternate hreflang=de_AT href=/a><link rel=alternate hreflang="" href=/b>
 		<link rel=alternate href=/c><link rel=alternate hreflang=fr>
 		<link rel=alternate hreflang=fr href="javascript:1"><link rel=alternate hreflang=deutsch href=/e>
-		<link rel=alternate hreflang=en-uk-x-y href=/f>`
+		<link rel=alternate hreflang=en-uk-x-y href=/f><body><link rel=alternate hreflang=it href=/it>`
 	want := []page.Alternate{
 		{Lang: "de", URL: "https://example.com/de"},
 		{Lang: "en-GB", URL: "https://example.com/en"},
@@ -346,7 +361,8 @@ func TestDescription(t *testing.T) {
 	const shared = "<meta property=og:description content=shared>"
 	for _, test := range []struct{ body, want string }{
 		{"<meta name=description content=' A &amp; B\n\t&eacute;&nbsp;&#x1F600; '>", "A & B é 😀"},
-		{"<META Name=' Description ' Content=a><meta name=description content=b>", "b"},
+		{"<META Name=' Description ' Content=a><meta name=description content=b>", "a"},
+		{"<body><meta name=description content=a>" + shared, ""},
 		{"<meta name=description content=' '><meta name=description><meta name=description content=b>", "b"},
 		{shared + "<meta name=description content=a>", "a"},
 		{"<meta name=description content='\u2028'>" + shared + "<meta property=og:description content=b>", "shared"},
@@ -371,6 +387,7 @@ func TestMarkdown(t *testing.T) {
 			"<link rel=alternate type=text/markdown href=/a><link rel=alternate type=text/markdown href=/b>", "https://example.com/a"},
 		{"<link rel=alternate type=text/x-markdown href=a>", ""},
 		{"<link rel=alternate href=a.md><link type=text/markdown href=a.md><link rel=next type=text/markdown href=a.md>", ""},
+		{"<body><link rel=alternate type=text/markdown href=a.md>", ""},
 		{"<link rel=alternate type=text/markdown href='/" + strings.Repeat("b", MaxURL) + "'>", ""},
 	} {
 		if got := read(test.body).Markdown; got != test.want {
@@ -396,7 +413,9 @@ func TestDocument(t *testing.T) {
 		{"<title>a</title><title>b</title>", true, "a b"},
 		{"<title></title>", true, ""},
 		{"<html>x", true, "x"},
-		{"<p>x<!doctype html>", true, "x"},
+		{"<p>x<HEAD>", true, "x"},
+		{"<p>x<!doctype html>", false, "x"},
+		{"---\na: b\n---\n<!doctype html>", false, "--- a: b ---"},
 		{"<header>x</header>", false, ""},
 		{"<svg><title>icon</title></svg>", false, ""},
 		{"<template><title>x</title><body></template>", false, ""},
@@ -494,6 +513,7 @@ func TestModified(t *testing.T) {
 		{`<meta property=article:modified_time content="2026-06-16T11:00:00Z">`, "2026-06-16T11:00:00Z"},
 		{`<meta property=article:modified_time content="2026-06-16T13:00:00Z">`, ""},
 		{`<meta property=article:modified_time content="1980-01-01">`, ""},
+		{`<body><meta property=article:modified_time content="2024-05-01">`, ""},
 
 		{data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
 		{`<meta property=article:modified_time content="2024-05-04">` + data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
@@ -568,6 +588,7 @@ func TestHostile(t *testing.T) {
 	for name, body := range map[string]string{
 		"nested":             strings.Repeat("<section><a href=a>b", 10000),
 		"dates":              strings.Repeat("<meta name=last-modified content='1 2 3 4 5'>", MaxBody/45),
+		"unavailable":        "<meta name=robots content='" + strings.Repeat("unavailable_after: a b c,", MaxBody/26) + "'>",
 		"entities":           strings.Repeat("&am", MaxBody/6) + strings.Repeat("&#x1F600;&copy;", MaxBody/30),
 		"attributes":         attributes.String(),
 		"an endless tag":     "<a href=" + strings.Repeat("x", MaxBody),

@@ -67,13 +67,13 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 	}
 	b := bufio.NewReader(r)
 	r = b
-	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
+	if isGzip(b) {
 		z, err := gzip.NewReader(b)
 		if err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
-		z.Multistream(false) // something else may follow, such as a message of the program that wrote it
-		r = z
+		z.Multistream(false)
+		r = members{z, b}
 	}
 	// A few bytes of gzip can hold gigabytes: the bound is for what they decompress to.
 	limited := &io.LimitedReader{R: r, N: maxDocument + 1}
@@ -89,6 +89,27 @@ func (s *Reader) read(ctx context.Context, r io.Reader, depth int) (err error) {
 		err = errors.Join(errDocument, err)
 	}
 	return err
+}
+
+// members reads the members of a gzip file. Something else may follow, such as a message of the program that wrote it.
+type members struct {
+	z    *gzip.Reader
+	from *bufio.Reader
+}
+
+func (m members) Read(b []byte) (n int, err error) {
+	n, err = m.z.Read(b)
+	if !errors.Is(err, io.EOF) || !isGzip(m.from) {
+		return n, err
+	}
+	err = m.z.Reset(m.from)
+	m.z.Multistream(false)
+	return n, err
+}
+
+func isGzip(b *bufio.Reader) bool {
+	magic, _ := b.Peek(2)
+	return string(magic) == "\x1f\x8b"
 }
 
 // sitemapBegins matches the beginning of a sitemap in XML. Declarations and comments may stand before its root element.
