@@ -1,76 +1,45 @@
 package indexing
 
-import (
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
-)
+import "github.com/seed3295b519/caddy-sitemap/internal/store"
 
-// Rule is the rule by which a listed page has its date, or none.
-type Rule uint8
+// Rule is the rule by which a listed page has its date, or none, in words.
+type Rule string
 
 // The rules. Those from DatesOff on give no date.
 const (
-	ByPage Rule = iota
-	ByList
-	ByFile
-	ByHeader
-	ByDay
-	ByEarlier
+	ByPage    Rule = "declared by the page"
+	ByList    Rule = "given by a list"
+	ByFile    Rule = "time of the file"
+	ByHeader  Rule = "Last-Modified"
+	ByDay     Rule = "day on which the change was found"
+	ByEarlier Rule = "date from before the last change"
 
-	DatesOff
-	NotBySource
-	Unconfirmed
-	Undecided
-	TextMoves
-	DeclaredDateMoves
-	InFuture
-	TooEarly
-	OfBuild
-	OfUpload
-	FoundLate
-	OfTemplate
-	NothingTells
-
-	ruleCount // is how many there are
+	DatesOff          Rule = "lastmod off"
+	NotBySource       Rule = "no date from a source"
+	Unconfirmed       Rule = "to be confirmed"
+	Undecided         Rule = "not decided yet"
+	TextMoves         Rule = "text changes at each fetch"
+	DeclaredDateMoves Rule = "declared date changes at each fetch"
+	Impossible        Rule = "date in the future, or before 1981"
+	OfBuild           Rule = "date of a build"
+	OfUpload          Rule = "time of an upload"
+	FoundLate         Rule = "change found late"
+	OfTemplate        Rule = "change of many pages"
+	NothingTells      Rule = "nothing says when it changed"
 )
-
-// String returns the rule in words.
-func (r Rule) String() string {
-	return [ruleCount]string{
-		ByPage:    "declared by the page",
-		ByList:    "given by a list",
-		ByFile:    "time of the file",
-		ByHeader:  "Last-Modified",
-		ByDay:     "day on which the change was found",
-		ByEarlier: "date from before the last change",
-
-		DatesOff:          "lastmod off",
-		NotBySource:       "no date from a source",
-		Unconfirmed:       "to be confirmed",
-		Undecided:         "not decided yet",
-		TextMoves:         "text changes at each fetch",
-		DeclaredDateMoves: "declared date changes at each fetch",
-		InFuture:          "date in the future",
-		TooEarly:          "date before 1981",
-		OfBuild:           "date of a build",
-		OfUpload:          "time of an upload",
-		FoundLate:         "change found late",
-		OfTemplate:        "change of many pages",
-		NothingTells:      "nothing says when it changed",
-	}[min(r, ruleCount-1)]
-}
 
 // ruleOf returns the rule by which a listed page has its date, or none, by its record as it was published. What a date is
 // decided by is known only while it is decided: later, some rules are those that are left.
 func (d *dates) ruleOf(rec *store.Record) Rule {
-	if rec.Selected.LastMod != 0 {
+	switch {
+	case rec.Selected.LastMod != 0:
 		return ruleOfDate(rec)
-	}
-	switch d.rules.Dates {
-	case Off:
+	case d.rules.Dates == Off:
 		return DatesOff
-	case ModTime:
-		return d.ruleOfStatement(rec, NotBySource)
+	case d.isImpossible(rec):
+		return Impossible
+	case d.rules.Dates == ModTime:
+		return NotBySource
 	}
 	return d.ruleOfNone(rec)
 }
@@ -83,29 +52,41 @@ func ruleOfDate(rec *store.Record) Rule {
 		return ByPage
 	case at == listDate(rec):
 		return ByList
+	case at == date{foundAt(rec), true}:
+		return ByDay
 	case isOwn && !rec.IsFile():
 		return ByHeader
 	case isOwn, rec.Version != 0 && at.unix == rec.ModTime:
 		return ByFile
-	case at.day:
-		return ByDay
 	}
 	return ByEarlier
 }
 
+// isImpossible reports whether one of the dates that are given for a page cannot be.
+func (d *dates) isImpossible(rec *store.Record) bool {
+	for _, at := range []int64{rec.Declared, listDate(rec).unix, rec.ModTime} {
+		if at != 0 && !d.isPossible(rec, at) {
+			return true
+		}
+	}
+	return false
+}
+
 // ruleOfNone is ruleOf, of a page without a date.
 func (d *dates) ruleOfNone(rec *store.Record) Rule {
+	evidence := d.evidence(rec)
+	isOfBuild := d.isOfBuild(declared, evidence[declared]) || d.isOfBuild(listed, evidence[listed])
 	switch {
 	case rec.Steadiness.IsInDoubt():
 		return Unconfirmed
 	case isUnsteady(rec):
-		return d.ruleOfStatement(rec, TextMoves)
+		return TextMoves
 	case rec.AwaitsDate():
 		return Undecided
 	case rec.Declared != 0 && rec.Flags&store.DeclaredMoves != 0:
 		return DeclaredDateMoves
-	case rec.Declared != 0, listDate(rec).unix != 0:
-		return d.ruleOfStatement(rec, OfBuild)
+	case isOfBuild:
+		return OfBuild
 	case rec.Changed == 0 && ownTime(rec) != 0:
 		return OfUpload
 	case rec.Changed == 0:
@@ -114,18 +95,4 @@ func (d *dates) ruleOfNone(rec *store.Record) Rule {
 		return FoundLate
 	}
 	return OfTemplate
-}
-
-// ruleOfStatement returns why a stated date does not count; usual: it may be one.
-func (d *dates) ruleOfStatement(rec *store.Record, usual Rule) Rule {
-	for _, at := range []int64{rec.Declared, listDate(rec).unix, rec.ModTime} {
-		if at == 0 || d.isPossible(rec, at) {
-			continue
-		}
-		if at < page.Earliest {
-			return TooEarly
-		}
-		return InFuture
-	}
-	return usual
 }
