@@ -1,9 +1,6 @@
 package indexing
 
 import (
-	"cmp"
-	"strings"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -13,178 +10,111 @@ import (
 // hash stands for a path while pages are compared.
 func hash(s string) uint64 { return xxhash.Sum64String(s) }
 
-// traits of a contender.
-type traits uint8
+// bareHash stands for a path however it is spelled: pages name others with more characters encoded than these are listed with, and
+// the other way round.
+func bareHash(path string) uint64 { return hash(page.Bare(path)) }
 
-const (
-	namesOther   traits = 1 << iota // its canonical is another page of the site
-	sortsLater                      // and that page's path sorts before its own
-	linked                          // a page links to it
-	needsLinks                      // it is listed only while a page does
-	expectsLinks                    // it is not the front page, to which no page needs to link
-	alias                           // see isAlias
-	target                          // a contender's canonical is this page
-	givesWay                        // its canonical is listed instead
-)
+// contender is a page that may be listed by its own record.
+type contender struct {
+	path uint64 // see bareHash
+	key  uint64 // see duplicateKey
 
-// contenders are the pages that may be listed by their own records, in order of path. They take 17
-// bytes each, 32 more if no file explains them, and some 40 more if another page is the canonical.
+	isLinked   bool // a page links to it
+	needsLinks bool // it is listed only while a page does
+	isSeed     bool // no page needs to link to it
+	isAlias    bool
+	isTarget   bool // a contender's canonical is this page
+	namesOther bool // its canonical is another page of the site
+	sortsLater bool // and that page's path sorts before its own
+	givesWay   bool // its canonical is listed instead
+}
+
+// lacksLink reports whether a page is not listed for want of a link.
+func (x *contender) lacksLink() bool { return x.needsLinks && !x.isLinked }
+
+// contenders are the pages that may be listed by their own records.
 type contenders struct {
-	paths  []uint64 // hashes
-	keys   []uint64 // see duplicateKey
-	traits []traits
+	all []contender // one for each record, in order; the zero value: it is none
 
 	canonicals map[uint64]uint64 // of those that name another page, by path
-	targets    map[uint64]bool   // the canonicals that count: it is a contender that names no other
-	bare       map[uint64]uint64 // the bare spelling of the canonicals that have another one: see page.Bare
+	targets    map[uint64]bool   // the canonicals that count, and whether they are contenders
 
-	readings []reading
-	held     map[uint64]bool // those that stay duplicates, by path: see holdDuplicates
+	listed   map[uint64]reading // pages that were listed before, and that no file explains: see addReading
+	unlisted []reading
+}
+
+func newContenders(n int) *contenders {
+	return &contenders{
+		all:        make([]contender, 0, n),
+		canonicals: make(map[uint64]uint64),
+		targets:    make(map[uint64]bool),
+		listed:     make(map[uint64]reading),
+	}
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
 func (c *contenders) add(rec *store.Record, r *Options, own Status) {
-	path := hash(rec.Path)
-	t := when(r.isLinked(rec), linked)
-	t |= when(r.needsLinks(rec), needsLinks)
-	t |= when(!r.isSeed(rec), expectsLinks)
-	t |= when(isAlias(rec.Path), alias)
-	if own == CanonicalOther {
-		t |= namesOther
-		t |= when(compareSpellings(rec.Canonical, rec.Path) < 0, sortsLater)
-		c.addCanonical(rec, path, t)
+	bare := page.Bare(rec.Path)
+	x := contender{
+		path:       hash(bare),
+		key:        duplicateKey(rec),
+		isLinked:   r.isLinked(rec),
+		needsLinks: r.needsLinks(rec),
+		isSeed:     r.isSeed(rec),
+		isAlias:    isAlias(rec.Path),
+		namesOther: own == CanonicalOther,
 	}
-	c.paths = append(c.paths, path)
-	c.keys = append(c.keys, duplicateKey(rec))
-	c.traits = append(c.traits, t)
-	c.addReading(rec, path)
-}
-
-// addCanonical adds the canonical of a page with such traits.
-func (c *contenders) addCanonical(rec *store.Record, path uint64, t traits) {
-	canonical := hash(rec.Canonical)
-	c.canonicals[path] = canonical
-	if bare := page.Bare(rec.Canonical); bare != rec.Canonical {
-		c.bare[canonical] = hash(bare)
-	}
-	// What is not listed for want of a link must not have another page listed.
-	lacksLink := t&(needsLinks|linked) == needsLinks
-	if !lacksLink || rec.Flags&store.Target != 0 {
-		c.targets[canonical] = false
-	}
-}
-
-func when(is bool, t traits) traits {
-	if is {
-		return t
-	}
-	return 0
-}
-
-// compareSpellings orders paths by their bare spelling, so that two pages agree on which of them is the first
-// however they spell each other.
-func compareSpellings(a, b string) int {
-	return cmp.Or(strings.Compare(page.Bare(a), page.Bare(b)), strings.Compare(a, b))
-}
-
-// respellCanonicals lets pages that name a canonical in an encoded spelling, in which it is no contender, name it in
-// the bare one, in which files are listed.
-func (c *contenders) respellCanonicals() {
-	for _, path := range c.paths {
-		delete(c.bare, path) // as it is encoded, it is a contender
-	}
-	if len(c.bare) == 0 {
-		return
-	}
-	for i, path := range c.paths {
-		bare, isEncoded := c.bare[c.canonicals[path]]
-		if !isEncoded {
-			continue
-		}
-		if bare != path {
-			c.canonicals[path] = bare
-			continue
-		}
-		// It is the page itself.
-		delete(c.canonicals, path)
-		c.traits[i] &^= namesOther
-	}
-	for encoded, bare := range c.bare {
-		if _, counts := c.targets[encoded]; counts {
-			c.targets[bare] = false
+	if x.namesOther {
+		canonical := page.Bare(rec.Canonical)
+		x.sortsLater = canonical < bare
+		c.canonicals[x.path] = hash(canonical)
+		// What is not listed for want of a link must not have another page listed.
+		if !x.lacksLink() || rec.Flags&store.Target != 0 {
+			c.targets[hash(canonical)] = false
 		}
 	}
+	c.addReading(rec)
+	c.all = append(c.all, x)
 }
 
 // resolveCanonicals marks the contenders that are a page's canonical, and those that give way to theirs. A page does
-// not give way to one that would not be listed, such as one that redirects, is excluded or is not known.
+// not give way to one that would not be listed, such as one that redirects, is excluded or is not known. Of two that name each
+// other, the first stays. A page that names itself in another spelling gives way to that.
 func (c *contenders) resolveCanonicals() {
 	if len(c.canonicals) == 0 {
 		return
 	}
-	c.respellCanonicals()
-	for i, path := range c.paths {
-		if _, ok := c.targets[path]; ok {
-			c.traits[i] |= target
-			c.targets[path] = c.traits[i]&namesOther == 0
+	for i := range c.all {
+		x := &c.all[i]
+		isItself := x.namesOther && c.canonicals[x.path] == x.path
+		if _, counts := c.targets[x.path]; counts && !isItself {
+			x.isTarget = true
+			c.targets[x.path] = true
 		}
 	}
-	for i, path := range c.paths {
-		t := c.traits[i]
-		if t&namesOther != 0 && c.hasBetter(path, t&sortsLater != 0) {
-			c.traits[i] |= givesWay
-		}
+	for i := range c.all {
+		x := &c.all[i]
+		canonical := c.canonicals[x.path]
+		isMutual := c.canonicals[canonical] == x.path && canonical != x.path
+		x.givesWay = x.namesOther && c.targets[canonical] && (!isMutual || x.sortsLater)
 	}
-}
-
-// maxRing is the most pages whose canonicals form a ring of which one page stays.
-const maxRing = 32
-
-// hasBetter reports whether a page gives way to its canonical. Of two pages that name each
-// other the first stays; of a longer ring, any one.
-func (c *contenders) hasBetter(path uint64, sortsLater bool) bool {
-	next := c.canonicals[path]
-	isFinal, counts := c.targets[next]
-	if !counts || isFinal {
-		return isFinal
-	}
-	least := next
-	for n := 2; n <= maxRing; n++ {
-		following, ok := c.canonicals[next]
-		if !ok {
-			return n > 2 // the chain ends at a page that stays, be it the last but one
-		}
-		next = following
-		if next == path && n == 2 {
-			return sortsLater
-		}
-		if next == path {
-			return least < path
-		}
-		least = min(least, next)
-	}
-	return true // it leads into a ring of others, or into one that is too long
 }
 
 // statusAt returns the status of contender i, with isOrphan if it is listed though no page links to it.
 func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (Status, state) {
-	t := c.traits[i]
-	stays := g[c.keys[i]]
+	x := &c.all[i]
+	stays := g[x.key]
+	isStaying := stays.at == i
 	// Links to the other pages of the group are meant for the one that stays.
-	isStaying := stays.path == c.paths[i]
-	isLinked := t&linked != 0 || isStaying && stays.linked
-	if t&givesWay != 0 {
+	isLinked := x.isLinked || isStaying && stays.isLinked
+	switch {
+	case x.givesWay:
 		return CanonicalOther, 0
-	}
-	if !isStaying && stays.preference > preferUnlinked || c.held[c.paths[i]] {
+	case stays.preference != 0 && !isStaying:
 		return Duplicate, 0
-	}
-	if isLinked || t&expectsLinks == 0 {
+	case isLinked || x.isSeed:
 		return Indexable, 0
-	}
-	// Whoever names it as a canonical links to it, in a way.
-	isTarget := t&target != 0
-	if !isTarget && (t&needsLinks != 0 || omitOrphans) {
+	case !x.isTarget && (x.needsLinks || omitOrphans): // whoever names it as a canonical links to it, in a way
 		return NoLinks, 0
 	}
 	return Indexable, isOrphan

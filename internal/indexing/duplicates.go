@@ -13,32 +13,25 @@ import (
 type duplicateGroups map[uint64]member
 
 type member struct {
-	path       uint64
-	preference preference
-	linked     bool // a page links to one of the group
+	at         int        // of the contender
+	preference preference // 0: there is none
+	isLinked   bool       // a page links to one of the group
 }
 
 // preference decides which contender stays, the first of equal ones.
 type preference uint8
 
 const (
-	_ preference = iota
-	preferUnlinked
-	preferAny
+	preferAny preference = iota + 1
 	preferLinked
 	preferCanonical
 )
 
-func (t traits) preference() preference {
-	if t&target != 0 {
+func (x *contender) preference() preference {
+	switch {
+	case x.isTarget:
 		return preferCanonical
-	}
-	lacksLink := t&(needsLinks|linked) == needsLinks
-	if lacksLink {
-		return preferUnlinked
-	}
-	isLinkedAsSuch := t&(linked|alias) == linked
-	if isLinkedAsSuch {
+	case x.isLinked && !x.isAlias:
 		return preferLinked
 	}
 	return preferAny
@@ -47,7 +40,10 @@ func (t traits) preference() preference {
 // group finds the duplicates among the contenders.
 func (c *contenders) group() duplicateGroups {
 	// Few keys occur twice: a map of these alone takes little memory.
-	keys := slices.Clone(c.keys)
+	keys := make([]uint64, len(c.all))
+	for i := range c.all {
+		keys[i] = c.all[i].key
+	}
 	slices.Sort(keys)
 	g := make(duplicateGroups)
 	for i, key := range keys {
@@ -55,18 +51,19 @@ func (c *contenders) group() duplicateGroups {
 			g[key] = member{}
 		}
 	}
-	for i, key := range c.keys {
-		m, ok := g[key]
-		t := c.traits[i]
-		if !ok || t&givesWay != 0 {
+	for i := range c.all {
+		x := &c.all[i]
+		m, isShared := g[x.key]
+		isOut := x.givesWay || x.lacksLink() && !x.isTarget
+		if !isShared || isOut {
 			continue
 		}
-		if p := t.preference(); p > m.preference {
-			m.path = c.paths[i]
+		if p := x.preference(); p > m.preference {
+			m.at = i
 			m.preference = p
 		}
-		m.linked = m.linked || t&linked != 0
-		g[key] = m
+		m.isLinked = m.isLinked || x.isLinked
+		g[x.key] = m
 	}
 	return g
 }
@@ -91,56 +88,40 @@ func nameKey(path string) uint64 {
 	return key
 }
 
-// reading is when the text of a page was read: that of a file is known whenever its version is.
+// reading is when the text of a page was read, and last found changed: that of a file is known whenever its version is.
 type reading struct {
-	name      uint64 // see nameKey
-	path      uint64 // hash
-	fetched   uint32
-	changed   uint32
-	wasListed bool
+	name    uint64 // see nameKey
+	at      int    // of the contender
+	fetched uint32
+	changed uint32
 }
 
-// confirmedAfter is how many seconds after it was found a change is confirmed at the latest, unless very many are.
-const confirmedAfter = 120
-
-// addReading adds when the text of a page was read.
-func (c *contenders) addReading(rec *store.Record, path uint64) {
+// addReading adds when the text of the contender that comes next was read.
+func (c *contenders) addReading(rec *store.Record) {
 	if rec.IsFile() || rec.Text == 0 {
 		return
 	}
-	changed := rec.Changed - confirmedAfter
-	if rec.Steadiness.IsInDoubt() {
-		changed = rec.Fetched
+	r := reading{
+		name:    nameKey(rec.Path),
+		at:      len(c.all),
+		fetched: store.Unix32(rec.Fetched),
+		changed: rec.Found,
 	}
-	c.readings = append(c.readings, reading{
-		name:      nameKey(rec.Path),
-		path:      path,
-		fetched:   store.Unix32(rec.Fetched),
-		changed:   store.Unix32(changed),
-		wasListed: rec.Selected.Listed,
-	})
+	if rec.Selected.Listed {
+		c.listed[r.name] = r
+		return
+	}
+	c.unlisted = append(c.unlisted, r)
 }
 
-// holdDuplicates finds the pages that were not listed beside another one of their group, and whose texts differ only as
-// one of both was not fetched since the other one changed.
+// holdDuplicates has pages that were not listed beside another one of their group stay in it, if their texts differ only as one of
+// both was not fetched since the other one changed.
 func (c *contenders) holdDuplicates() {
-	// Of the names of pages that were not listed, the page that was.
-	listed := make(map[uint64]reading)
-	for _, r := range c.readings {
-		if !r.wasListed {
-			listed[r.name] = reading{}
-		}
-	}
-	for _, r := range c.readings {
-		if _, isShared := listed[r.name]; r.wasListed && isShared {
-			listed[r.name] = r
-		}
-	}
-	for _, r := range c.readings {
-		other := listed[r.name]
-		isOutdated := max(r.changed, other.changed) > min(r.fetched, other.fetched)
-		if !r.wasListed && other.wasListed && isOutdated {
-			c.held[r.path] = true
+	for _, r := range c.unlisted {
+		other, isListed := c.listed[r.name]
+		isOutdated := r.changed > other.fetched || other.changed > r.fetched
+		if isListed && isOutdated {
+			c.all[r.at].key = c.all[other.at].key
 		}
 	}
 }

@@ -2,6 +2,7 @@ package indexing
 
 import (
 	"context"
+	"sort"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -22,8 +23,7 @@ type Explanation struct {
 	DatedBy    Rule               // of a listed page, as it was published
 }
 
-// Explain selects, and returns the selection of one page. It reads all records once, for a
-// duplicate nearly twice. Errors are those of [Select].
+// Explain selects, and returns the selection of one page. Errors are those of [Select].
 func Explain(ctx context.Context, g *store.Generation, r Options, path string) (x Explanation, err error) {
 	s, err := Select(ctx, g, r)
 	if err != nil {
@@ -52,24 +52,23 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 	}
 	x.DatedBy = s.dates.ruleOf(rec)
 	if r.Alternates && x.Listed {
-		x.Alternates = s.alternatesLeftOut(rec)
+		_, x.Alternates = s.alternatesOf(rec)
 	}
 	return x, nil
 }
 
-// original returns the path of the page that stays of a duplicate's group; "": it is not found any more. Selections
-// hold hashes of paths only, so all records are read.
+// original returns the path of the page that stays of a duplicate's group; "": it is not the text of now by which they are one.
 func (s *Selection) original(ctx context.Context, duplicate *store.Record) (string, error) {
-	path := s.groups[duplicateKey(duplicate)].path
-	for other, err := range s.generation.Records(ctx) {
-		if err != nil {
-			return "", err
-		}
-		if hash(other.Path) == path {
-			return other.Path, nil
-		}
+	stays, isGroup := s.groups[duplicateKey(duplicate)]
+	if !isGroup {
+		return "", nil
 	}
-	return "", nil
+	i := sort.SearchInts(s.chunks, stays.at+1) - 1
+	records, err := s.load(ctx, i)
+	if err != nil {
+		return "", err
+	}
+	return records[stays.at-s.chunks[i]].Path, nil
 }
 
 // find returns the record of a path and its state; nil: there is none.

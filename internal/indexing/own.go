@@ -86,15 +86,16 @@ func (r *Options) ofContent(rec *store.Record) Status {
 	case rec.Failing != 0 && !rec.Selected.Listed:
 		return ServerError // only a listed page keeps its place while it fails
 	}
-	return r.ofCanonical(rec.Canonical)
+	return r.ofCanonical(rec)
 }
 
-// ofCanonical is the status of an indexable page by its canonical; "": it is its own.
-func (r *Options) ofCanonical(canonical string) Status {
-	if r.IgnoreCanonicals || canonical == "" {
+// ofCanonical is the status of an indexable page by its canonical. A file is itself in any spelling.
+func (r *Options) ofCanonical(rec *store.Record) Status {
+	canonical := rec.Canonical
+	switch {
+	case r.IgnoreCanonicals, canonical == "", page.Bare(canonical) == rec.Path:
 		return Indexable
-	}
-	if canonical[0] != '/' {
+	case canonical[0] != '/':
 		return CanonicalForeign
 	}
 	return CanonicalOther

@@ -19,13 +19,10 @@ func TestStatusTable(t *testing.T) {
 		if s.String() == "" || s.Explanation() == "" || (s.Remedy() == "") != (s == Indexable) || names[s.String()] {
 			t.Errorf("%d: got %q, %q, %q", s, s, s.Explanation(), s.Remedy())
 		}
-		if statuses[s].presence == 0 || statuses[s].suspicion == 0 {
-			t.Errorf("%s: it does not say whether a page is gone, or whether a setting may be wrong", s)
-		}
 		names[s.String()] = true
 	}
-	if len(names) > int(statusMask) || Status(255).String() != "" || StatusCount.Explanation() != "" {
-		t.Error("what is no status has a name, or a status does not fit")
+	if len(names) > int(statusMask) {
+		t.Error("a status does not fit")
 	}
 }
 

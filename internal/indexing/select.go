@@ -88,15 +88,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 	}
 	s.dates = newDates(&s.rules)
 	s.result.ForeignHosts = make(map[string]int)
-	c := &contenders{
-		paths:      make([]uint64, 0, g.Len()),
-		keys:       make([]uint64, 0, g.Len()),
-		traits:     make([]traits, 0, g.Len()),
-		canonicals: make(map[uint64]uint64),
-		targets:    make(map[uint64]bool),
-		bare:       make(map[uint64]uint64),
-		held:       make(map[uint64]bool),
-	}
+	c := newContenders(g.Len())
 	for i := range g.Chunks() {
 		records, err := g.Load(ctx, i)
 		if err != nil {
@@ -119,8 +111,8 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 	// What a page is to others shows only now. Canonicals come first: a page that gives way to its own is no duplicate
 	// of another one.
 	c.resolveCanonicals()
-	s.groups = c.group()
 	c.holdDuplicates()
+	s.groups = c.group()
 	s.settle(c)
 	return s, ctx.Err()
 }
@@ -139,13 +131,15 @@ func (s *Selection) add(rec *store.Record, c *contenders) {
 	if isPicture && rec.Status == 200 && rec.Absent == 0 {
 		s.images[hash(rec.Path)] = true
 	}
-	if own == Indexable || own == CanonicalOther {
+	if isContender(own) {
 		c.add(rec, &s.rules, own)
-	}
-	if own == Indexable {
 		s.alternates.add(s.rules.Base, rec.Path, rec.Extensions().Alternates)
+		return
 	}
+	c.all = append(c.all, contender{})
 }
+
+func isContender(own Status) bool { return own == Indexable || own == CanonicalOther }
 
 // isFinal reports whether a status cannot be an error: the page is private, or the operator's settings leave it out.
 func isFinal(status Status, rec *store.Record) bool {
@@ -160,16 +154,13 @@ func isFinal(status Status, rec *store.Record) bool {
 
 // settle gives each contender its status, and says which pages are listed.
 func (s *Selection) settle(c *contenders) {
-	next := 0
+	named := make(map[uint64]uint64) // alternates of pages that are listed: no page may name another one as its version
 	for i, st := range s.states {
 		status := st.status()
-		path := uint64(0) // of a contender
-		if status == Indexable || status == CanonicalOther {
-			path = c.paths[next]
+		if isContender(status) {
 			var orphan state
-			status, orphan = c.statusAt(next, s.groups, s.rules.OmitOrphans)
+			status, orphan = c.statusAt(i, s.groups, s.rules.OmitOrphans)
 			st = st&^statusMask | state(status) | orphan
-			next++
 		}
 		isKept := s.rules.KeepListed && st&mayKeep != 0
 		listed := status == Indexable || isKept
@@ -181,11 +172,14 @@ func (s *Selection) settle(c *contenders) {
 		if listed {
 			st |= isListed
 			s.result.Listed++
-		} else {
-			s.alternates.remove(path) // no other page may name it as its version
+			path := c.all[i].path
+			if set, names := s.alternates.of[path]; names {
+				named[path] = set
+			}
 		}
 		s.states[i] = st
 	}
+	s.alternates.of = named
 }
 
 // load loads a chunk again. If it was found damaged since, that is an error.
@@ -313,7 +307,11 @@ func (s *Selection) page(rec *store.Record) page.Page {
 		e.Videos = all.Videos
 	}
 	if s.rules.Alternates {
-		e.Alternates = s.alternatesOf(rec)
+		var leftOut []AlternateLeftOut
+		e.Alternates, leftOut = s.alternatesOf(rec)
+		if leftOut != nil {
+			s.result.AlternatesLeftOut.add(rec.Path)
+		}
 	}
 	if s.rules.Titles {
 		e.Title = rec.Title
