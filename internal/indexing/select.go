@@ -87,7 +87,6 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		wasEmpty:   true,
 	}
 	s.dates = newDates(&s.rules)
-	s.result.ForeignHosts = make(map[string]int)
 	c := newContenders(g.Len())
 	for i := range g.Chunks() {
 		records, err := g.Load(ctx, i)
@@ -191,6 +190,10 @@ func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 	return records, err
 }
 
+// maxDescribed is the most pages whose descriptions are kept: they take up to 56 bytes each in the state, as much as all
+// else that is known of a page.
+const maxDescribed = 50_000
+
 // Pages reads the records again and yields the listed pages in order. It must be ranged over
 // once. An error, as of [store.Generation.Load] or [store.Writer.Generation], is yielded last.
 func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
@@ -204,9 +207,13 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 				yield(page.Page{}, err)
 				return
 			}
-			changed := isLarge && dropDescriptions(records)
+			changed := false
 			for j := range records {
 				rec := &records[j]
+				if isLarge && rec.Description != "" {
+					rec.Description = ""
+					changed = true
+				}
 				st := s.states[s.chunks[i]+j]
 				selected := s.selected(rec, st)
 				isMoved := s.move(rec, st, selected)
@@ -240,29 +247,15 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 
 // move counts what has become of a page, and reports whether there is something else to tell of it than before.
 func (s *Selection) move(rec *store.Record, st state, selected store.Selected) bool {
+	if isImage(rec) && !rec.Selected.Listed {
+		return false // nobody expects it to be listed
+	}
 	before := rec.Moved
 	isTemplate := s.dates.isOfTemplate(rec)
 	m := moveOf(rec, st.status(), selected, isTemplate)
 	s.result.add(rec, st, m)
-	if !isUnexpected(rec) {
-		s.rules.Notices.note(rec, m, isOwn(rec, selected, isTemplate))
-	}
+	s.rules.Notices.note(rec, m, isOwn(rec, selected, isTemplate))
 	return rec.Moved != before
-}
-
-// maxDescribed is the most pages whose descriptions are kept: they take up to 56 bytes each in the state, as much as all
-// else that is known of a page.
-const maxDescribed = 50_000
-
-// dropDescriptions drops the descriptions of a large site. It reports whether there was one.
-func dropDescriptions(records []store.Record) (dropped bool) {
-	for i := range records {
-		if records[i].Description != "" {
-			records[i].Description = ""
-			dropped = true
-		}
-	}
-	return dropped
 }
 
 // put writes the records of a chunk with another selection, which has no part in when they are due.

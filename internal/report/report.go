@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -293,7 +292,7 @@ func (r *Refresh) CommonReason() (reason string, fields []zap.Field) {
 		}
 		remedy := status.Remedy()
 		if status == indexing.CanonicalForeign {
-			remedy = status.RemedyAt(mostFrequent(r.Selected.ForeignHosts))
+			remedy = status.RemedyAt(r.Selected.ForeignOrigin)
 		}
 		return status.String(), []zap.Field{
 			zap.Stringer("reason", status),
@@ -304,12 +303,6 @@ func (r *Refresh) CommonReason() (reason string, fields []zap.Field) {
 		}
 	}
 	return "", nil
-}
-
-// mostFrequent returns the key with the highest count, and the first of several by name: a log line that is equal to
-// the one before is not repeated.
-func mostFrequent(counts map[string]int) string {
-	return slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b string) int { return counts[a] - counts[b] })
 }
 
 // Fields are the log fields of the pages that are left out.

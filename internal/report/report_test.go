@@ -25,7 +25,7 @@ import (
 func leftOut(counts map[indexing.Status]int) (r indexing.Result) {
 	r.Generation = new(store.Generation)
 	for status, n := range counts {
-		r.LeftOut[status] = indexing.List[string]{Count: n, First: []string{"/" + status.String()}}
+		r.LeftOut[status] = indexing.List{Count: n, First: []string{"/" + status.String()}}
 	}
 	return r
 }
@@ -129,7 +129,7 @@ func TestReports(t *testing.T) {
 // TestOrphansLine: that pages have no incoming links is known once all are found and fetched.
 func TestOrphansLine(t *testing.T) {
 	selected := leftOut(nil)
-	selected.Orphans = indexing.List[string]{Count: 1, First: []string{"/a"}}
+	selected.Orphans = indexing.List{Count: 1, First: []string{"/a"}}
 	for name, test := range map[string]struct {
 		partial bool
 		pending int
@@ -208,8 +208,8 @@ func TestSelectionLines(t *testing.T) {
 	foreign, tagged := leftOut(map[indexing.Status]int{indexing.CanonicalForeign: 9}), leftOut(map[indexing.Status]int{indexing.NoIndexTag: 9})
 	cart, half := leftOut(map[indexing.Status]int{indexing.Disallowed: 60}), leftOut(map[indexing.Status]int{indexing.NoIndex: 10})
 	half.Listed = 10
-	foreign.ForeignHosts = map[string]int{"https://a.example": 2, "https://www.b.example:8443": 6, "": 1}
-	bad.Listed, bad.Orphans, good.Listed = 10, indexing.List[string]{Count: 2, First: []string{"/a", "/b"}}, 10
+	foreign.ForeignOrigin = "https://www.b.example:8443"
+	bad.Listed, bad.Orphans, good.Listed = 10, indexing.List{Count: 2, First: []string{"/a", "/b"}}, 10
 	for i, step := range []struct {
 		selected indexing.Result
 		want     int    // lines besides the one of the refresh
