@@ -39,7 +39,7 @@ type dates struct {
 	files   round
 	made    round // pages without a file
 	uploads uploads
-	stated  [2]statements // what pages declare, and what lists say
+	stated  [2]times // what pages declare, and what lists say
 }
 
 const (
@@ -50,13 +50,7 @@ const (
 )
 
 func newDates(r *Options) dates {
-	return dates{
-		rules:   r,
-		waiting: waiting{options: r},
-		files:   round{differences: make(map[uint64]int)},
-		made:    round{differences: make(map[uint64]int)},
-		uploads: uploads{days: make(map[int64]newAndOld)},
-	}
+	return dates{rules: r, waiting: waiting{options: r}}
 }
 
 // date is a date with its precision; the zero value: none.
@@ -141,14 +135,17 @@ func ownTime(rec *store.Record) int64 {
 	return rec.Modified
 }
 
+// isDatable reports whether a record is of a page whose text is known.
+func isDatable(rec *store.Record) bool {
+	return rec.First != 0 && rec.Status == 200 && rec.Absent == 0
+}
+
 // add takes a record into account.
 func (d *dates) add(rec *store.Record) {
-	if rec.First == 0 {
-		return // it never had a text
-	}
-	isPage := rec.Status == 200 && rec.Absent == 0
+	isPage := isDatable(rec)
 	isPending := isPage && rec.AwaitsDate() && rec.Batch() != d.rules.OpenBatch
-	if rec.IsFile() && (isPage || rec.Absent != 0) {
+	isGone := rec.First != 0 && rec.Absent != 0
+	if rec.IsFile() && (isPage || isGone) {
 		d.waiting.add(rec, isPending)
 	}
 	if !isPage {
@@ -158,10 +155,9 @@ func (d *dates) add(rec *store.Record) {
 	d.stated[declared].add(evidence[declared])
 	d.stated[listed].add(evidence[listed])
 	d.uploads.add(rec, evidence[own])
-	if rec.Selected.Dated == 0 {
-		return
+	if rec.Selected.Dated != 0 {
+		d.roundOf(rec).add(rec, isPending, d.rules.Now.Unix())
 	}
-	d.roundOf(rec).add(rec, isPending, d.rules.Now.Unix())
 }
 
 func (d *dates) roundOf(rec *store.Record) *round {
@@ -214,13 +210,8 @@ func isUnsteady(rec *store.Record) bool {
 
 // ofText returns the date of the page's present text, and the batch from which it was decided.
 func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
-	isPage := rec.Status == 200 && rec.Absent == 0
-	if rec.First == 0 || !isPage {
-		return date{rec.Selected.Text, rec.Selected.TextDay}, rec.Selected.Dated
-	}
 	text, dated = d.ofChange(rec)
-	newer := d.restated(rec)
-	if newer.unix > text.unix {
+	if newer := d.restated(rec); newer.unix > text.unix {
 		text = newer
 	}
 	return text, dated
@@ -230,18 +221,18 @@ func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
 func (d *dates) ofChange(rec *store.Record) (text date, dated int64) {
 	batch := rec.Batch()
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
-	isOpen := batch == d.rules.OpenBatch || rec.Steadiness.IsInDoubt() || d.waiting.isOpen(rec)
+	isOpen := batch == d.rules.OpenBatch || rec.Steadiness.IsInDoubt() || rec.IsFile() && d.waiting.isOpen(batch)
 	switch {
-	case rec.AwaitsDate() && isOpen:
+	case !isDatable(rec), rec.AwaitsDate() && isOpen:
 		return before, rec.Selected.Dated
-	case rec.AwaitsDate() && rec.Selected.Dated == 0:
-		return d.ofNew(rec), batch
-	case rec.AwaitsDate() && !d.isOfTemplate(rec):
-		return d.ofEdit(rec), batch
 	case d.isTakenBack(rec):
 		return date{int64(rec.Was), rec.WasDay}, batch
+	case !rec.AwaitsDate(), d.isOfTemplate(rec):
+		return before, batch
+	case rec.Selected.Dated == 0:
+		return d.ofNew(rec), batch
 	}
-	return before, batch
+	return d.ofEdit(rec), batch
 }
 
 // isOfTemplate reports whether the last change of a page's text, which has no date yet, is the template's.
@@ -327,7 +318,8 @@ func textFoundAt(rec *store.Record) int64 { return max(rec.First, rec.Changed, i
 // restated is rule 11: the date that the page or a list states, if it was stated since the text was found. A file tells by
 // itself that it declares its date anew, an application by a date that is later than that.
 func (d *dates) restated(rec *store.Record) date {
-	if rec.Selected.Dated == 0 || rec.Steadiness == store.DateInDoubt || d.waiting.isRewritten(rec) {
+	isOpen := rec.Steadiness == store.DateInDoubt || rec.IsFile() && d.waiting.isOpen(rec.Fetched)
+	if !isDatable(rec) || rec.Selected.Dated == 0 || isOpen {
 		return date{}
 	}
 	at := d.statedBy(rec)
@@ -338,89 +330,84 @@ func (d *dates) restated(rec *store.Record) date {
 	return date{}
 }
 
-// statements are the dates that pages declare, or that lists give them.
-type statements struct {
-	times    []uint32
+// times are those of many pages.
+type times struct {
+	unix     []uint32
 	isSorted bool
 }
 
-func (s *statements) add(e date) {
+func (t *times) add(e date) {
 	if e.unix != 0 {
-		s.times = append(s.times, store.Unix32(e.unix))
+		t.unix = append(t.unix, store.Unix32(e.unix))
 	}
 }
 
-// areOfBuild reports whether a date is that of a build: ten pages have the same second, or nine tenths the same day.
-func (s *statements) areOfBuild(e date) bool {
-	const fewestOfSecond = 10
-	if !s.isSorted { // only where a date depends on them
-		slices.Sort(s.times)
-		s.isSorted = true
+// within returns how many there are from one time on, and before another.
+func (t *times) within(from, to int64) int {
+	if !t.isSorted { // only where a date depends on them
+		slices.Sort(t.unix)
+		t.isSorted = true
 	}
-	midnight := e.unix / day * day
-	isExact := !e.day && e.unix != midnight
-	if isExact && s.within(e.unix, e.unix+1) >= fewestOfSecond {
-		return true
-	}
-	n := s.within(midnight, midnight+day)
-	return n >= fewestAlike && 10*n >= 9*len(s.times)
-}
-
-// within returns how many times there are from one on, and before another.
-func (s *statements) within(from, to int64) int {
 	before := func(at int64) int {
-		return sort.Search(len(s.times), func(i int) bool { return int64(s.times[i]) >= at })
+		return sort.Search(len(t.unix), func(i int) bool { return int64(t.unix[i]) >= at })
 	}
 	return before(to) - before(from)
 }
 
-// uploads are the days on which pages were modified: those that are new, and those that came before, but have no date.
+// around returns how many there are on the day of a time, and up to so many days before and after it.
+func (t *times) around(at, days int64) int {
+	midnight := at / day * day
+	return t.within(midnight-days*day, midnight+(days+1)*day)
+}
+
+// areOfBuild reports whether a date is that of a build: ten pages have the same second, or nine tenths the same day.
+func (t *times) areOfBuild(e date) bool {
+	const fewestOfSecond = 10
+	isExact := !e.day && e.unix%day != 0
+	if isExact && t.within(e.unix, e.unix+1) >= fewestOfSecond {
+		return true
+	}
+	n := t.around(e.unix, 0)
+	return n >= fewestAlike && 10*n >= 9*len(t.unix)
+}
+
+// uploads are the times at which pages were modified that have no date: new ones, and those that came before.
 type uploads struct {
-	days      map[int64]newAndOld
-	timed     int // pages that have a time
+	new, old  times
 	newcomers int
+	timed     int   // pages that have a time
 	lastFound int64 // when the last of the old ones was found
 }
 
-type newAndOld struct{ new, old int }
-
 func (u *uploads) add(rec *store.Record, e date) {
-	isNew := rec.Selected.Dated == 0
-	if isNew {
-		u.newcomers++
+	if e.unix != 0 {
+		u.timed++
 	}
-	if e.unix == 0 {
-		return
-	}
-	u.timed++
-	n := u.days[e.unix/day]
 	switch {
-	case isNew:
-		n.new++
-	case rec.Selected.Text == 0:
-		n.old++
+	case rec.Selected.Dated == 0:
+		u.newcomers++
+		u.new.add(e)
+	case rec.Selected.Text == 0 && e.unix != 0:
+		u.old.add(e)
 		u.lastFound = max(u.lastFound, rec.First)
-	default:
-		return
 	}
-	u.days[e.unix/day] = n
 }
 
 // has reports whether the time of a new page is that of an upload: ten pages, and a fifth of the new ones, have it within
 // three days, or nine tenths on one day.
 func (u *uploads) has(e date) bool {
 	const fewestUploaded = 10
-	hasOld := e.unix <= u.lastFound+hour // else the upload was over
-	on := func(at int64) int {
-		n := u.days[at]
-		if hasOld {
-			return n.new + n.old
+	isOver := e.unix > u.lastFound+hour
+	around := func(days int64) int {
+		n := u.new.around(e.unix, days)
+		if !isOver {
+			n += u.old.around(e.unix, days)
 		}
-		return n.new
+		return n
 	}
-	at := e.unix / day
-	around := on(at-1) + on(at) + on(at+1)
-	isPart := around >= fewestUploaded && 5*around >= u.newcomers
-	isAll := on(at) >= fewestAlike && 10*on(at) >= 9*u.timed
+	three := around(1)
+	isPart := three >= fewestUploaded && 5*three >= u.newcomers
+	one := around(0)
+	isAll := one >= fewestAlike && 10*one >= 9*u.timed
 	return isPart || isAll
 }

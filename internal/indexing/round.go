@@ -7,18 +7,18 @@ import (
 // round is what the changes of a day have in common, of pages that are files, or of the others. A template changes many pages
 // in the same way, or nearly all of them, each in another way: neither is a change of a page.
 type round struct {
-	differences map[uint64]int // of the texts that have changed in the last day, to how many pages have it
-	shared      map[uint64]bool
-	changes     []change
-	since       int64    // when the first change was found that is to be dated
-	files       int      // how many there are, as each scan looks at all of them
-	fetched     []uint32 // when the others were fetched
-	isRedesign  bool
+	changes    []change       // of the last day, and those that are to be dated
+	alike      map[uint64]int // of their differences, how many pages have it
+	since      int64          // when the first change was found that is to be dated
+	files      int            // how many there are, as each scan looks at all of them
+	fetched    []uint32       // when the others were fetched
+	looked     int            // how many pages were looked at in the round
+	isRedesign bool
 }
 
 // change is how the text of a page has changed, and when that was found.
 type change struct {
-	found      int64
+	found      int64 // 0: the page is no sample of the others
 	difference uint64
 }
 
@@ -40,8 +40,8 @@ func (r *round) add(rec *store.Record, isPending bool, now int64) {
 	if difference == 0 {
 		return // the text of before is back
 	}
-	r.differences[difference]++
 	if isChosen(rec) {
+		r.changes = append(r.changes, change{difference: difference})
 		return
 	}
 	found := foundAt(rec)
@@ -66,23 +66,32 @@ func differenceOf(rec *store.Record) uint64 {
 
 // decide is called once all pages were added.
 func (r *round) decide() {
-	const fewestShared = 5
-	looked := r.looked()
-	r.shared = make(map[uint64]bool)
-	for difference, n := range r.differences {
-		isMost := n >= fewestAlike && 2*n > looked
-		if n >= fewestShared || isMost {
-			r.shared[difference] = true
+	r.alike = make(map[uint64]int)
+	for _, c := range r.changes {
+		r.alike[c.difference]++
+	}
+	r.looked = r.files
+	for _, at := range r.fetched {
+		if int64(at) >= r.from() {
+			r.looked++
 		}
 	}
 	others := 0
 	for _, c := range r.changes {
-		if c.found >= r.from() && !r.shared[c.difference] {
+		if c.found >= r.from() && !r.isShared(c.difference) {
 			others++
 		}
 	}
 	const fewestLooked = 10
-	r.isRedesign = r.since != 0 && looked >= fewestLooked && 2*others > looked
+	r.isRedesign = r.since != 0 && r.looked >= fewestLooked && 2*others > r.looked
+}
+
+// isShared reports whether so many pages have changed in a way that it is the template's.
+func (r *round) isShared(difference uint64) bool {
+	const fewestShared = 5
+	n := r.alike[difference]
+	isMost := n >= fewestAlike && 2*n > r.looked
+	return n >= fewestShared || isMost
 }
 
 // from is when the round begins of the changes that are to be dated. A crawl finds few at a time, and a scan all.
@@ -93,26 +102,15 @@ func (r *round) from() int64 {
 	return r.since - hour
 }
 
-// looked is how many pages were looked at in the round.
-func (r *round) looked() int {
-	n := r.files
-	for _, at := range r.fetched {
-		if int64(at) >= r.from() {
-			n++
-		}
-	}
-	return n
-}
-
 // isTemplate reports whether a change that is to be dated is the template's.
 func (r *round) isTemplate(rec *store.Record) bool {
 	difference := differenceOf(rec)
-	return difference == 0 || r.shared[difference] || r.isRedesign && !isChosen(rec)
+	return difference == 0 || r.isShared(difference) || r.isRedesign && !isChosen(rec)
 }
 
 // isTemplateSince is isTemplate, of a change of the last day that was dated already.
 func (r *round) isTemplateSince(rec *store.Record) bool {
-	if r.shared[differenceOf(rec)] {
+	if r.isShared(differenceOf(rec)) {
 		return true
 	}
 	return r.isRedesign && !rec.IsFile() && foundAt(rec) >= r.from() && !isChosen(rec)

@@ -1,7 +1,6 @@
 package indexing
 
 import (
-	"math"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -13,27 +12,24 @@ import (
 type waiting struct {
 	options *Options
 
-	isKnown bool  // the site is: else when its files were found says nothing of when they changed
-	files   int   // that are pages,
-	changed int   // and how many of them wait because of their text
-	latest  int64 // when a file last changed,
-	found   int64 // or a new one was found
-	since   []int64
-	due     time.Time // when the first of those that wait still has waited for long enough
+	isKnown bool      // the site is: else when its files were found says nothing of when they changed
+	files   int       // that are pages,
+	changed int       // and how many of them wait because of their text
+	latest  int64     // when a file last changed,
+	found   int64     // or a new one was found
+	first   int64     // since when the first of them waits; 0: none does
+	due     time.Time // when it has waited for long enough; zero: none waits
 }
 
 // add takes a page into account that is a file, or was one; isPending says that its last change is to be dated.
 func (w *waiting) add(rec *store.Record, isPending bool) {
 	if rec.Absent != 0 {
-		w.latest = max(w.latest, rec.Absent) // what is gone is part of a deployment, too
+		w.saw(rec.Absent) // what is gone is part of a deployment, too
 		return
 	}
 	w.files++
-	at := max(rec.ModTime, rec.Changed)
-	isFromFuture := at > w.options.Now.Unix()+w.longest()
-	if !isFromFuture {
-		w.latest = max(w.latest, at)
-	}
+	w.saw(rec.ModTime)
+	w.saw(rec.Changed)
 	if rec.Selected.Dated == 0 {
 		w.found = max(w.found, rec.First)
 	} else {
@@ -42,9 +38,24 @@ func (w *waiting) add(rec *store.Record, isPending bool) {
 	switch {
 	case isPending:
 		w.changed++
-		w.since = append(w.since, rec.Batch())
+		w.wait(rec.Batch())
 	case rec.Flags&store.DeclaredMoves != 0, rec.Declared > textFoundAt(rec):
-		w.since = append(w.since, rec.Fetched)
+		w.wait(rec.Fetched)
+	}
+}
+
+// saw takes a time into account at which a file changed. One in the future is of a clock that is wrong.
+func (w *waiting) saw(at int64) {
+	if at <= w.options.Now.Unix() {
+		w.latest = max(w.latest, at)
+	}
+}
+
+// wait has a page wait since a time, unless that is over.
+func (w *waiting) wait(since int64) {
+	isOver := since+w.longest() <= w.options.Now.Unix()
+	if !isOver && (w.first == 0 || since < w.first) {
+		w.first = since
 	}
 }
 
@@ -53,35 +64,16 @@ func (w *waiting) decide() {
 	if w.isKnown {
 		w.latest = max(w.latest, w.found)
 	}
-	now := w.options.Now.Unix()
-	first := int64(math.MaxInt64)
-	for _, since := range w.since {
-		if at := w.endsAt(since); at > now {
-			first = min(first, at)
-		}
+	if w.first != 0 && w.isOpen(w.first) {
+		w.due = time.Unix(w.endsAt(w.first), 0).UTC()
 	}
-	if first != math.MaxInt64 {
-		w.due = time.Unix(first, 0).UTC()
-	}
-	w.since = nil
 }
 
-// isOpen reports whether a page waits because of its text.
-func (w *waiting) isOpen(rec *store.Record) bool { return rec.IsFile() && w.isOpenSince(rec.Batch()) }
+// isOpen reports whether a file waits that does so since a time.
+func (w *waiting) isOpen(since int64) bool { return w.options.Now.Unix() < w.endsAt(since) }
 
-// isRewritten reports whether a page waits because of the date that it declares.
-func (w *waiting) isRewritten(rec *store.Record) bool {
-	return rec.IsFile() && w.isOpenSince(rec.Fetched)
-}
-
-func (w *waiting) isOpenSince(since int64) bool { return w.options.Now.Unix() < w.endsAt(since) }
-
-// endsAt is when a page has waited for long enough.
+// endsAt is when a file has waited for long enough.
 func (w *waiting) endsAt(since int64) int64 {
-	isFromFuture := since > w.options.Now.Unix()+w.longest() // the clock was set back
-	if isFromFuture {
-		return 0
-	}
 	return min(w.latest+w.quiet(), since+w.longest())
 }
 
