@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
+	candidate "github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -194,6 +195,8 @@ func (w *world) refresh() {
 	}
 	selected, err := indexing.Select(w.t.Context(), g, indexing.Options{
 		Base: w.config.Origin, Scope: "/", Expire: 90 * day, Now: epoch, TrustLists: true, Notices: w.a.Select(w.now),
+		Hints:  func(*candidate.Page) {},
+		Filter: func(*candidate.Page) string { return "" },
 	})
 	if err != nil {
 		w.fail("%v", err)

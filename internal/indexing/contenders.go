@@ -100,8 +100,8 @@ func (c *contenders) resolveCanonicals() {
 	}
 }
 
-// statusAt returns the status of contender i, with isOrphan if it is listed though no page links to it.
-func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (Status, state) {
+// statusAt returns the status of contender i, and whether it is listed though no page links to it.
+func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (_ Status, isOrphan bool) {
 	x := &c.all[i]
 	stays := g[x.key]
 	isStaying := stays.at == i
@@ -109,13 +109,13 @@ func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (Statu
 	isLinked := x.isLinked || isStaying && stays.isLinked
 	switch {
 	case x.givesWay:
-		return CanonicalOther, 0
+		return CanonicalOther, false
 	case stays.preference != 0 && !isStaying:
-		return Duplicate, 0
+		return Duplicate, false
 	case isLinked || x.isSeed:
-		return Indexable, 0
+		return Indexable, false
 	case !x.isTarget && (x.needsLinks || omitOrphans): // whoever names it as a canonical links to it, in a way
-		return NoLinks, 0
+		return NoLinks, false
 	}
-	return Indexable, isOrphan
+	return Indexable, true
 }

@@ -289,9 +289,8 @@ func (d *dates) ofEdit(rec *store.Record) date {
 			return e
 		}
 	}
-	found := foundAt(rec)
 	if isFoundSoon(rec) {
-		return date{found, true}
+		return date{int64(rec.Found), true}
 	}
 	return date{}
 }
@@ -300,16 +299,8 @@ func (d *dates) ofEdit(rec *store.Record) date {
 // change, to within one. A page that is fetched once a day comes somewhat later in its turn. The clock may be set back
 // meanwhile: then neither time says anything.
 func isFoundSoon(rec *store.Record) bool {
-	elapsed := foundAt(rec) - rec.Before
+	elapsed := int64(rec.Found) - rec.Before
 	return elapsed >= 0 && elapsed < 30*hour
-}
-
-// foundAt is when the last change of a page's text was found.
-func foundAt(rec *store.Record) int64 {
-	if rec.Found == 0 {
-		return rec.Changed // the record is of a version that did not tell them apart
-	}
-	return int64(rec.Found)
 }
 
 // textFoundAt is when a text of the page was last found that was not known.

@@ -338,7 +338,6 @@ func TestRound(t *testing.T) {
 	doubted := func(r *store.Record) { r.Steadiness = store.TextInDoubt }
 	asked := func(r *store.Record) { r.FoundBy = store.ByVisitor }
 	told := func(r *store.Record) { r.FoundBy = store.ByList }
-	unknown := func(r *store.Record) { r.Blocks = 0 }
 	back := func(r *store.Record) { r.Difference = 0 }
 	datedBefore := func(ago int64) func(r *store.Record) {
 		return func(r *store.Record) {
@@ -366,7 +365,6 @@ func TestRound(t *testing.T) {
 		{"ten, beside pages in doubt", pages{n: 10}, []pages{{n: 10, set: doubted}}, template, template},
 		{"twelve that somebody asked for", pages{n: 12, set: asked}, nil, template, edit},
 		{"twelve of which a list told", pages{n: 12, set: told}, nil, template, edit},
-		{"twelve of which nothing is known", pages{n: 12, set: unknown}, nil, template, template},
 		{"the text of before is back", pages{n: 1, set: back}, []pages{{n: 9, set: same}}, template, template},
 
 		{"two alike", pages{n: 2, difference: shared}, nil, edit, edit},

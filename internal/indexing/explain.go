@@ -9,10 +9,9 @@ import (
 
 // Explanation is the selection of one page.
 type Explanation struct {
-	Record   *store.Record // nil: the page is not known, and has no status
-	Status   Status
-	Listed   bool           // perhaps despite its status: see Options.KeepListed
-	Selected store.Selected // as it would be written
+	Record *store.Record // nil: the page is not known, and has no status
+	Status Status
+	Listed bool // perhaps despite its status: see Options.KeepListed
 
 	// Other is the page because of which this one is not listed: its canonical, the one that
 	// it duplicates, or to which it redirects or refreshes. It is a path on the site, or else
@@ -34,10 +33,9 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 		return x, err
 	}
 	x = Explanation{
-		Record:   rec,
-		Status:   st.status(),
-		Listed:   st&isListed != 0,
-		Selected: s.selected(rec, st),
+		Record: rec,
+		Status: st.status,
+		Listed: st.isListed,
 	}
 	switch x.Status {
 	case CanonicalForeign, CanonicalOther:
@@ -76,11 +74,11 @@ func (s *Selection) find(ctx context.Context, path string) (*store.Record, state
 	i := s.generation.ChunkOf(path)
 	records, err := s.load(ctx, i)
 	if err != nil {
-		return nil, 0, err
+		return nil, state{}, err
 	}
 	at, isThere := store.Search(records, path)
 	if !isThere {
-		return nil, 0, nil
+		return nil, state{}, nil
 	}
 	return &records[at], s.states[s.chunks[i]+at], nil
 }

@@ -61,7 +61,7 @@ func TestMemory(t *testing.T) {
 	for _, test := range []struct {
 		special      bool
 		most, remain int
-	}{{false, 60, 14}, {true, 100, 40}} {
+	}{{false, 60, 16}, {true, 100, 40}} {
 		g := large(t, n, test.special)
 		r, before, peak, i := rules(), heap(), 0, 0
 		r.Filter = func(*page.Page) string {

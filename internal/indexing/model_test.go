@@ -150,7 +150,7 @@ func TestAgainstModel(t *testing.T) {
 		}
 		listed := make(map[string]bool)
 		for i := range records {
-			r, got := &records[i], s.states[i].status()
+			r, got := &records[i], s.states[i].status
 			if want := m.status(r); got != want {
 				t.Fatalf("round %d: %+v: got %v, want %v; canonicals ignored: %t, orphans %t\n%v", round, *r, got, want, m.rules.IgnoreCanonicals, m.rules.OmitOrphans, records)
 			}
@@ -160,7 +160,7 @@ func TestAgainstModel(t *testing.T) {
 		// What gives way does so to something that is listed in the end.
 		for i := range records {
 			r, stays := &records[i], false
-			if status := s.states[i].status(); status != Duplicate && status != CanonicalOther || m.rules.OmitOrphans && !m.rules.isLinked(r) {
+			if status := s.states[i].status; status != Duplicate && status != CanonicalOther || m.rules.OmitOrphans && !m.rules.isLinked(r) {
 				continue
 			}
 			for at, n := r, 0; at != nil && n < 2*len(records) && !stays; n++ {

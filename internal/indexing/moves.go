@@ -36,26 +36,35 @@ const (
 	hidden       // settings or other pages leave it out, and its URL responds as before
 )
 
-// moveOf says what has become of a page: rec has the previous selection.
-func moveOf(rec *store.Record, status Status, is store.Selected, isTemplate bool) move {
+// moveOf says what has become of a page: rec has the previous selection, and isOther says that it has another text.
+func moveOf(rec *store.Record, status Status, is store.Selected, isOther bool) move {
 	was := rec.Selected
 	switch {
-	case was.Listed && is.Listed:
-		if !isChange(rec, is, isTemplate) {
-			return unmoved
-		}
-		if isOwn(rec, is, isTemplate) && is.LastMod != 0 {
-			return edited
-		}
-		return redated
-	case is.Listed:
+	case is.Listed && !was.Listed:
 		return added
+	case is.Listed:
+		return changeOf(rec, is, isOther)
 	case !was.Listed:
 		return unmoved
 	case status.isGone():
 		return removed
 	}
 	return hidden
+}
+
+// changeOf is moveOf, of a page that stays listed. A first date that is decided only after the page was listed is no change.
+func changeOf(rec *store.Record, is store.Selected, isOther bool) move {
+	was := rec.Selected
+	hasFirstDate := was.Dated == 0 && is.Dated != 0
+	hasOtherDate := !hasFirstDate && (was.LastMod != is.LastMod || was.Day != is.Day)
+	isNews := isOther && !isKnown(rec) || hasOtherDate && isStated(rec, is)
+	switch {
+	case isNews && is.LastMod != 0:
+		return edited
+	case isNews, hasOtherDate:
+		return redated
+	}
+	return unmoved
 }
 
 // note notes in a record from when on a move may be told. isOther: the text is another one than when the page was last listed.
@@ -115,21 +124,11 @@ func (n *Notices) withdraw(rec *store.Record, told int64) {
 	rec.Moved = min(rec.Moved, store.Unix32(told-1))
 }
 
-// isChange reports whether a page that stays listed has another text or date. A first date
-// that is decided only after the page was listed does not count, unless its text has changed since it was found.
-func isChange(rec *store.Record, is store.Selected, isTemplate bool) bool {
+// hasOtherText reports whether a page has another text than when it was last dated, and not by a template.
+func hasOtherText(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	was := rec.Selected
-	hasOtherDate := was.LastMod != is.LastMod || was.Day != is.Day
-	if was.Dated == is.Dated {
-		return hasOtherDate
-	}
-	if was.Dated == 0 {
-		return rec.Changed != 0
-	}
-	if isTemplate {
-		return hasOtherDate // as of pages that declare the date of the build
-	}
-	return hasOtherDate || !isKnown(rec)
+	isFirst := was.Dated == 0 && rec.Changed == 0
+	return was.Dated != is.Dated && !isFirst && !isTemplate
 }
 
 // isKnown reports whether the change of a page's text counted already, as its date was listed before the text was
@@ -139,15 +138,10 @@ func isKnown(rec *store.Record) bool {
 	return !was.Day && rec.Before != 0 && was.LastMod > rec.Before
 }
 
-// isOwn reports whether the page itself is another one than when it was last listed, by its text or by the date that counts. Else another of
-// its dates counts, as where the settings have changed, or it was found the same.
-func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
+// isStated reports whether another date is one that the page or a list states anew. Else another of its dates counts, as where the
+// settings have changed, or it was found the same.
+func isStated(rec *store.Record, is store.Selected) bool {
 	was := rec.Selected
-	hasChanged := was.Dated != 0 || rec.Changed != 0 // else it has its first date
-	hasOtherText := hasChanged && was.Dated != is.Dated && !isTemplate
-	if hasOtherText {
-		return true
-	}
 	if was.LastMod == 0 {
 		return !is.Day && is.LastMod > datedTextSeenAt(rec) // since it was looked at last
 	}
@@ -156,7 +150,7 @@ func isOwn(rec *store.Record, is store.Selected, isTemplate bool) bool {
 	if hasNoText {
 		return isNewer
 	}
-	// A date that is stated anew, not one to which the page returns.
+	// Not one to which the page returns.
 	isRestated := is.Text > was.Text && is.Text != int64(rec.Was)
 	return isNewer && isRestated && is.LastMod == is.Text
 }

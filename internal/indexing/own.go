@@ -12,7 +12,7 @@ import (
 func (r *Options) ownStatus(rec *store.Record) Status {
 	p := pageOf(rec)
 	switch {
-	case r.Filter != nil && r.Filter(&p) != "":
+	case r.Filter(&p) != "":
 		return Excluded
 	case rec.Flags&store.Disallowed != 0:
 		return Disallowed
@@ -33,17 +33,10 @@ func (r *Options) ownStatus(rec *store.Record) Status {
 // isTooDeep reports whether only links name the page, and more of them lead to it than the crawl follows. The pages
 // to which it links itself are not known.
 func (r *Options) isTooDeep(rec *store.Record) bool {
-	if r.Depth == 0 || int(rec.Depth) <= r.Depth {
-		return false
-	}
-	if rec.Flags&store.Named != 0 || r.isSeed(rec) || isImage(rec) {
-		return false
-	}
-	if rec.Flags&store.Visited == 0 {
-		return true
-	}
-	isFetched := r.Visits || r.Unlinked != nil && r.Unlinked(rec.Path) // for the visit
-	return !isFetched
+	isBeyond := r.Depth != 0 && int(rec.Depth) > r.Depth
+	isNamed := rec.Flags&store.Named != 0 || r.isSeed(rec) || isImage(rec)
+	isFetched := rec.Flags&store.Visited != 0 && r.Visits || r.isUnlinked(rec) // for a visit
+	return isBeyond && !isNamed && !isFetched
 }
 
 // ofHTTPStatus is the status of a page whose response was not 200.
@@ -131,10 +124,14 @@ func (r *Options) needsLinks(rec *store.Record) bool {
 	if rec.Flags&store.Named != 0 {
 		path, _, _ := strings.Cut(rec.Path, "?")
 		isPart := strings.Contains(path, "/_")
-		return isPart && (r.Included == nil || !r.Included(path))
+		return isPart && !r.Included(path)
 	}
-	isVisited := rec.Flags&store.Visited != 0
-	return !isVisited || r.Unlinked == nil || !r.Unlinked(rec.Path)
+	return !r.isUnlinked(rec)
+}
+
+// isUnlinked reports whether a page needs no links as visitors have requested it.
+func (r *Options) isUnlinked(rec *store.Record) bool {
+	return rec.Flags&store.Visited != 0 && r.Unlinked != nil && r.Unlinked(rec.Path)
 }
 
 // LinksCount reports whether the links of a page that returns 200 and is indexable make others listed: the page is

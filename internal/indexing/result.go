@@ -64,10 +64,10 @@ func (r *Result) add(rec *store.Record, st state, m move) {
 
 // addStatus counts a record by its status.
 func (r *Result) addStatus(rec *store.Record, st state) {
-	status := st.status()
-	if st&isListed == 0 {
+	status := st.status
+	if !st.isListed {
 		r.LeftOut[status].add(rec.Path)
-	} else if st&isOrphan != 0 {
+	} else if st.isOrphan {
 		r.Orphans.add(rec.Path)
 	}
 	if status == CanonicalForeign && r.ForeignOrigin == "" {

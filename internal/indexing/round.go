@@ -36,16 +36,15 @@ func (r *round) add(rec *store.Record, isPending bool, now int64) {
 	if rec.Changed == 0 || !isPending && !isRecent {
 		return
 	}
-	difference := differenceOf(rec)
-	if difference == 0 {
+	if rec.Difference == 0 {
 		return // the text of before is back
 	}
 	if isChosen(rec) {
-		r.changes = append(r.changes, change{difference: difference})
+		r.changes = append(r.changes, change{difference: rec.Difference})
 		return
 	}
-	found := foundAt(rec)
-	r.changes = append(r.changes, change{found, difference})
+	found := int64(rec.Found)
+	r.changes = append(r.changes, change{found, rec.Difference})
 	if isPending && (r.since == 0 || found < r.since) {
 		r.since = found
 	}
@@ -54,14 +53,6 @@ func (r *round) add(rec *store.Record, isPending bool, now int64) {
 // isChosen reports whether a page was fetched because it may have changed: it is no sample of the others.
 func isChosen(rec *store.Record) bool {
 	return !rec.IsFile() && (rec.FoundBy.IsChosen() || rec.FoundBy == store.ByList)
-}
-
-// differenceOf returns how the text of a page differs from the one by which it was last dated.
-func differenceOf(rec *store.Record) uint64 {
-	if rec.Blocks == 0 {
-		return hash(rec.Path) | 1 // it is not known, and so like no other one
-	}
-	return rec.Difference
 }
 
 // decide is called once all pages were added.
@@ -104,14 +95,13 @@ func (r *round) from() int64 {
 
 // isTemplate reports whether a change that is to be dated is the template's.
 func (r *round) isTemplate(rec *store.Record) bool {
-	difference := differenceOf(rec)
-	return difference == 0 || r.isShared(difference) || r.isRedesign && !isChosen(rec)
+	return rec.Difference == 0 || r.isShared(rec.Difference) || r.isRedesign && !isChosen(rec)
 }
 
 // isTemplateSince is isTemplate, of a change of the last day that was dated already.
 func (r *round) isTemplateSince(rec *store.Record) bool {
-	if r.isShared(differenceOf(rec)) {
+	if r.isShared(rec.Difference) {
 		return true
 	}
-	return r.isRedesign && !rec.IsFile() && foundAt(rec) >= r.from() && !isChosen(rec)
+	return r.isRedesign && !rec.IsFile() && int64(rec.Found) >= r.from() && !isChosen(rec)
 }

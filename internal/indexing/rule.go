@@ -52,7 +52,7 @@ func ruleOfDate(rec *store.Record) Rule {
 		return ByPage
 	case at == listDate(rec):
 		return ByList
-	case at == date{foundAt(rec), true}:
+	case at == date{int64(rec.Found), true}:
 		return ByDay
 	case isOwn && !rec.IsFile():
 		return ByHeader

@@ -90,6 +90,7 @@ func TestRule(t *testing.T) {
 func changedAfter(now, seconds int64) func(rec *store.Record) {
 	return func(rec *store.Record) {
 		rec.Changed = now - day
+		rec.Found = store.Unix32(rec.Changed)
 		rec.Before = rec.Changed - seconds
 		rec.Fetched = now
 		rec.Selected.Dated = rec.Changed

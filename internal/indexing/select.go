@@ -35,10 +35,10 @@ type Options struct {
 	Alternates, Images, Videos, Titles, Descriptions, Markdown, Articles bool
 	Depths                                                               bool // and how many links away they are
 
-	Hints    func(p *page.Page)        // sets the operator's changefreq and priority; nil: none
-	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "", nil: it is not
-	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
-	Included func(path string) bool    // nor does one whose path has a segment that begins with "_"; nil: it does
+	Hints    func(p *page.Page)        // sets the operator's changefreq and priority
+	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "": it is not
+	Included func(path string) bool    // a page whose path has a segment that begins with "_" needs no incoming links
+	Unlinked func(path string) bool    // nor does a visited page; nil: it does
 
 	Followed  int64         // since when all pages with links were looked at: see [store.Workload]; 0: it is not known
 	OpenBatch int64         // the batch that the crawl has not completed: its texts are not dated yet; 0: none
@@ -64,19 +64,15 @@ type Selection struct {
 }
 
 // state is the status of a page, with what else is known of it.
-type state uint8
+type state struct {
+	status   Status
+	isOrphan bool // it is listed though no page links to it
+	mayKeep  bool // it was listed, and its status may be an error
+	isListed bool
+}
 
-const (
-	statusMask state = 1<<5 - 1
-	isOrphan   state = 1 << 5 // it is listed though no page links to it
-	mayKeep    state = 1 << 6 // it was listed, and its status may be an error
-	isListed   state = 1 << 7
-)
-
-func (s state) status() Status { return Status(s & statusMask) }
-
-// Select decides the status of all records. It reads them chunk by chunk and holds some 40
-// bytes of each until it returns, then one. Errors are those of [store.Generation.Load].
+// Select decides the status of all records. It reads them chunk by chunk and holds some 50
+// bytes of each until it returns, then 16. Errors are those of [store.Generation.Load].
 func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, error) {
 	s := &Selection{
 		rules:      r,
@@ -119,12 +115,11 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 // add takes a record into account, in the first reading.
 func (s *Selection) add(rec *store.Record, c *contenders) {
 	own := s.rules.ownStatus(rec)
-	st := state(own)
 	s.wasEmpty = s.wasEmpty && !rec.Selected.Listed
-	if rec.Selected.Listed && !isFinal(own, rec) {
-		st |= mayKeep
-	}
-	s.states = append(s.states, st)
+	s.states = append(s.states, state{
+		status:  own,
+		mayKeep: s.rules.KeepListed && rec.Selected.Listed && !isFinal(own, rec),
+	})
 	s.dates.add(rec)
 	isPicture := rec.Flags&(store.Image|store.HTML|store.Blocked) == store.Image // an error page is HTML
 	if isPicture && rec.Status == 200 && rec.Absent == 0 {
@@ -154,29 +149,26 @@ func isFinal(status Status, rec *store.Record) bool {
 // settle gives each contender its status, and says which pages are listed.
 func (s *Selection) settle(c *contenders) {
 	named := make(map[uint64]uint64) // alternates of pages that are listed: no page may name another one as its version
-	for i, st := range s.states {
-		status := st.status()
-		if isContender(status) {
-			var orphan state
-			status, orphan = c.statusAt(i, s.groups, s.rules.OmitOrphans)
-			st = st&^statusMask | state(status) | orphan
+	for i := range s.states {
+		st := &s.states[i]
+		if isContender(st.status) {
+			st.status, st.isOrphan = c.statusAt(i, s.groups, s.rules.OmitOrphans)
 		}
-		isKept := s.rules.KeepListed && st&mayKeep != 0
-		listed := status == Indexable || isKept
+		isWanted := st.status == Indexable || st.mayKeep
 		isFull := s.rules.MaxPages > 0 && s.result.Listed >= s.rules.MaxPages
-		if listed && isFull {
-			st = st&^statusMask | state(OverMax)
-			listed = false
+		if isWanted && isFull {
+			st.status = OverMax
+			continue
 		}
-		if listed {
-			st |= isListed
-			s.result.Listed++
-			path := c.all[i].path
-			if set, names := s.alternates.of[path]; names {
-				named[path] = set
-			}
+		st.isListed = isWanted
+		if !isWanted {
+			continue
 		}
-		s.states[i] = st
+		s.result.Listed++
+		path := c.all[i].path
+		if set, names := s.alternates.of[path]; names {
+			named[path] = set
+		}
 	}
 	s.alternates.of = named
 }
@@ -223,7 +215,7 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 					rec.WasDay = rec.Selected.TextDay
 				}
 				rec.Selected = selected
-				if st&isListed != 0 && !yield(s.page(rec), nil) {
+				if st.isListed && !yield(s.page(rec), nil) {
 					return
 				}
 			}
@@ -251,10 +243,10 @@ func (s *Selection) move(rec *store.Record, st state, selected store.Selected) b
 		return false // nobody expects it to be listed
 	}
 	before := rec.Moved
-	isTemplate := s.dates.isOfTemplate(rec)
-	m := moveOf(rec, st.status(), selected, isTemplate)
+	isOther := hasOtherText(rec, selected, s.dates.isOfTemplate(rec))
+	m := moveOf(rec, st.status, selected, isOther)
 	s.result.add(rec, st, m)
-	s.rules.Notices.note(rec, m, isOwn(rec, selected, isTemplate))
+	s.rules.Notices.note(rec, m, isOther || isStated(rec, selected))
 	return rec.Moved != before
 }
 
@@ -271,11 +263,11 @@ func put(w *store.Writer, chunk store.Chunk, records []store.Record, due int64) 
 
 // selected returns what the record of a page keeps of this selection.
 func (s *Selection) selected(rec *store.Record, st state) store.Selected {
-	if st&isListed != 0 && st.status() != Indexable {
+	if st.isListed && st.status != Indexable {
 		return rec.Selected // kept as it was: what changed may be an error
 	}
 	selected := s.dates.of(rec)
-	if st&isListed == 0 {
+	if !st.isListed {
 		selected.Listed = false
 		selected.LastMod = 0
 		selected.Day = false
@@ -288,9 +280,7 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	p := pageOf(rec)
 	p.LastMod = rec.Selected.LastMod
 	p.LastModDay = rec.Selected.Day
-	if s.rules.Hints != nil {
-		s.rules.Hints(&p)
-	}
+	s.rules.Hints(&p)
 	all := rec.Extensions()
 	var e page.Extensions
 	if s.rules.Images {
@@ -336,7 +326,7 @@ func (s *Selection) isShown(markdown string) bool {
 	if !s.images[hash(markdown)] {
 		return false // nearly always, as there is none
 	}
-	return s.rules.Filter == nil || s.rules.Filter(&page.Page{Path: markdown}) == ""
+	return s.rules.Filter(&page.Page{Path: markdown}) == ""
 }
 
 // isMissing reports whether an image is of the site and has not returned 200.

@@ -53,7 +53,8 @@ func init() { // they refer to each other
 // for a status.
 func rec(spec string) store.Record {
 	fields := strings.Fields(spec)
-	r := store.Record{Path: fields[0], Flags: store.Named | store.HTML | store.Document, Fetched: noon.Unix(), Status: 200, Version: 0}
+	r := store.Record{Path: fields[0], Flags: store.Named | store.HTML | store.Document, Fetched: noon.Unix(), Status: 200}
+	r.Difference = hash(r.Path) // if it has changed
 	for _, opt := range fields[1:] {
 		switch f := options[opt]; {
 		case f != nil:
@@ -105,7 +106,12 @@ func generation(t testing.TB, chunk int, records []store.Record) *store.Generati
 }
 
 func rules() Options {
-	return Options{Base: origin, Scope: "/", Expire: 90 * day * time.Second, Now: noon}
+	return Options{
+		Base: origin, Scope: "/", Expire: 90 * day * time.Second, Now: noon,
+		Hints:    func(*page.Page) {},
+		Filter:   func(*page.Page) string { return "" },
+		Included: func(string) bool { return false },
+	}
 }
 
 // run selects and reads all pages.
