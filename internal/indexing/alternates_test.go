@@ -81,7 +81,7 @@ func TestAlternates(t *testing.T) {
 		{"no country, on another host", "/en |en=/en en-UK=https://example.co.uk/", "en=/en", "en-UK=https://example.co.uk/", notALanguage},
 	} {
 		r := rules()
-		r.Alternates = true
+		r.Extract.Alternates = true
 		g := generation(t, 2, speaking(test.records))
 		pages, res := run(t, g, r)
 		i := slices.IndexFunc(pages, func(p page.Page) bool { return p.Path == "/en" })
@@ -115,7 +115,7 @@ func TestAlternates(t *testing.T) {
 // TestAlternatesOverMax: a page that is left out though it is indexable is no alternate.
 func TestAlternatesOverMax(t *testing.T) {
 	r := rules()
-	r.Alternates = true
+	r.Extract.Alternates = true
 	r.MaxPages = 1
 	pages, _ := run(t, generation(t, 9, speaking("/de |en=/en de=/de; /en |en=/en de=/de")), r)
 	if got, want := pages[0].Extensions.Alternates, alternates("de=/de"); !slices.Equal(got, want) {
@@ -126,7 +126,7 @@ func TestAlternatesOverMax(t *testing.T) {
 // TestAlternatesOfFile: a file is the alternate of a page that encodes more of its name.
 func TestAlternatesOfFile(t *testing.T) {
 	r := rules()
-	r.Alternates = true
+	r.Extract.Alternates = true
 	pages, _ := run(t, generation(t, 9, speaking("/d,e |en=/en de=/d,e; /en |en=/en de=/d%2Ce")), r)
 	if got, want := pages[0].Extensions.Alternates, alternates("en=/en de=/d,e"); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -136,7 +136,7 @@ func TestAlternatesOfFile(t *testing.T) {
 // TestAlternatesOutsideScope: what another sitemap covers cannot be checked.
 func TestAlternatesOutsideScope(t *testing.T) {
 	r := rules()
-	r.Alternates = true
+	r.Extract.Alternates = true
 	r.Scope = "/en/"
 	records := speaking("/en/ |en=/en/ de=/de/ fr=/en/fr")
 	pages, _ := run(t, generation(t, 9, records), r)
@@ -202,7 +202,7 @@ func TestTranslatedSite(t *testing.T) {
 	}
 
 	r := rules()
-	r.Alternates = true
+	r.Extract.Alternates = true
 	sorted := slices.SortedFunc(maps.Values(records), func(a, b *store.Record) int { return strings.Compare(a.Path, b.Path) })
 	var all []store.Record
 	for _, one := range sorted {
@@ -242,7 +242,7 @@ func TestAlternatesMemory(t *testing.T) {
 		records = append(records, r)
 	}
 	r := rules()
-	r.Alternates = true
+	r.Extract.Alternates = true
 	s, err := Select(context.Background(), generation(t, 4096, records), r)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ type Explanation struct {
 	// an absolute URL. "": there is none, or it is not known.
 	Other string
 
-	Alternates []AlternateLeftOut // of a listed page, with Options.Alternates
+	Alternates []AlternateLeftOut // of a listed page, if they are extracted
 	DatedBy    Rule               // of a listed page, as it was published
 }
 
@@ -49,7 +49,7 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 		}
 	}
 	x.DatedBy = s.dates.ruleOf(rec)
-	if r.Alternates && x.Listed {
+	if r.Extract.Alternates && x.Listed {
 		_, x.Alternates = s.alternatesOf(rec)
 	}
 	return x, nil

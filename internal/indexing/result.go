@@ -1,7 +1,6 @@
 package indexing
 
 import (
-	"net/url"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -19,9 +18,8 @@ type Result struct {
 	// if they are kept. Pages refused with 401 or 403, or left out by settings, do not count.
 	Regressed [StatusCount]int
 
-	Orphans           List   // listed pages without incoming links
-	AlternatesLeftOut List   // listed pages that name alternates with which they are not listed
-	ForeignOrigin     string // of the first canonical on another site: "scheme://host"
+	Orphans           List // listed pages without incoming links
+	AlternatesLeftOut List // listed pages that name alternates with which they are not listed
 }
 
 // IsMade reports whether pages were selected. Else nothing has changed since they were.
@@ -69,11 +67,6 @@ func (r *Result) addStatus(rec *store.Record, st state) {
 		r.LeftOut[status].add(rec.Path)
 	} else if st.isOrphan {
 		r.Orphans.add(rec.Path)
-	}
-	if status == CanonicalForeign && r.ForeignOrigin == "" {
-		if u, err := url.Parse(rec.Canonical); err == nil {
-			r.ForeignOrigin = u.Scheme + "://" + u.Host
-		}
 	}
 	if !rec.Selected.Listed {
 		return

@@ -23,22 +23,6 @@ func TestStatusTable(t *testing.T) {
 	}
 }
 
-// TestRemedyAt: the remedy against canonicals on another site names that.
-func TestRemedyAt(t *testing.T) {
-	for origin, want := range map[string]string{"https://example.com": "'base_url https://example.com'", "": "'base_url'"} {
-		got := false
-		for s := range StatusCount {
-			remedy := s.RemedyAt(origin)
-			if remedy != s.Remedy() || origin == "" {
-				got = got || strings.Contains(remedy, want)
-			}
-		}
-		if !got {
-			t.Errorf("no remedy says %s", want)
-		}
-	}
-}
-
 func TestExpectsHTML(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/": true, "/a": true, "/a/": true, "/a.d/b": true, "/a.html": true, "/a.HTM": true, "/a.php?x=1.pdf": true, "/v1.2/": true,
@@ -305,7 +289,7 @@ func TestExtensionsAndHints(t *testing.T) {
 		records[0].Alternates, records[1].Alternates, records[1].Images = test.de, test.en, []string{"/x.png"}
 		records[0].ChangeFreq, records[1].Priority = 3, 4
 		r := rules()
-		r.Alternates = true
+		r.Extract.Alternates = true
 		r.Hints = func(p *page.Page) { p.Priority += 2 }
 		pages, res := run(t, generation(t, 9, records), r)
 		en := pages[1].Extensions
@@ -316,11 +300,11 @@ func TestExtensionsAndHints(t *testing.T) {
 			t.Errorf("%s: got %+v, %+v", test.name, res.AlternatesLeftOut, pages)
 		}
 		records[1].Title = "x"
-		r.Alternates, r.Images = false, true
+		r.Extract.Alternates, r.Extract.Images = false, true
 		if pages, _ = run(t, generation(t, 9, records), r); !reflect.DeepEqual(pages[1].Extensions, &page.Extensions{Images: []string{"/x.png"}}) {
 			t.Errorf("%s: images: got %+v", test.name, pages[1].Extensions)
 		}
-		r.Images, r.Titles = false, true
+		r.Extract.Images, r.Extract.Titles = false, true
 		if pages, _ = run(t, generation(t, 9, records), r); !reflect.DeepEqual(pages[1].Extensions, &page.Extensions{Title: "x"}) || pages[2].Extensions != nil {
 			t.Errorf("%s: titles: got %+v, %+v", test.name, pages[1].Extensions, pages[2].Extensions)
 		}
@@ -347,9 +331,9 @@ func TestDeclared(t *testing.T) {
 		got  []page.Extensions
 	}{
 		{"nothing", func(*Options) {}, make([]page.Extensions, 6)},
-		{"descriptions", func(o *Options) { o.Descriptions = true }, slices.Repeat([]page.Extensions{{Description: "d"}}, 6)},
-		{"Markdown", func(o *Options) { o.Markdown = true }, append([]page.Extensions{{Markdown: origin + "/x.md"}}, make([]page.Extensions, 5)...)},
-		{"articles", func(o *Options) { o.Articles = true }, slices.Repeat([]page.Extensions{article}, 6)},
+		{"descriptions", func(o *Options) { o.Extract.Descriptions = true }, slices.Repeat([]page.Extensions{{Description: "d"}}, 6)},
+		{"Markdown", func(o *Options) { o.Extract.Markdown = true }, append([]page.Extensions{{Markdown: origin + "/x.md"}}, make([]page.Extensions, 5)...)},
+		{"articles", func(o *Options) { o.Extract.Articles = true }, slices.Repeat([]page.Extensions{article}, 6)},
 		{"depths", func(o *Options) { o.Depths = true }, slices.Repeat([]page.Extensions{{Depth: 2}}, 6)},
 	} {
 		r := rules()
@@ -386,7 +370,7 @@ func TestImages(t *testing.T) {
 	records[0].Images = append(records[0].Images, "https://cdn.example/g.png")
 	for scope, want := range map[string][]string{"/": {"/a.png", "/x/e.png"}, "/x/": {"/a.png", "/b.png", "/c.png", "/d.png", "/x/e.png", "/f.png"}} {
 		r := rules()
-		r.Images, r.Scope = true, scope
+		r.Extract.Images, r.Scope = true, scope
 		pages, res := run(t, generation(t, 9, records), r)
 		got := pages[0].Extensions.Images
 		for i, path := range append(want, "https://cdn.example/g.png") {
@@ -400,15 +384,11 @@ func TestImages(t *testing.T) {
 	}
 }
 
-func TestOrphansAndHosts(t *testing.T) {
+func TestOrphans(t *testing.T) {
 	specs := "/; /a; /b linked; /c expired; /d; /e; /home seed; /i/ =1; /i/index.html =1 discovered linked; /j 404; /k.pdf binary"
-	specs += "; /x ->https://:::/; /y ->https://0.example:8443/?1; /z ->https://1.example/"
 	_, res := run(t, generation(t, 4, recs(specs)), rules())
 	if res.Orphans.Count != 5 || !slices.Equal(res.Orphans.First, []string{"/a", "/c", "/d"}) {
 		t.Errorf("got %+v", res.Orphans)
-	}
-	if got := res.ForeignOrigin; got != "https://0.example:8443" {
-		t.Errorf("got %s", got)
 	}
 }
 
@@ -586,7 +566,7 @@ func TestDescriptionsOfLargeSites(t *testing.T) {
 			records[i].Description = "d"
 		}
 		o := rules()
-		o.Descriptions = true
+		o.Extract.Descriptions = true
 		pages, result := run(t, generation(t, 1000, records), o)
 		shown := 0
 		for _, p := range pages {

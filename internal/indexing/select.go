@@ -31,9 +31,8 @@ type Options struct {
 	MaxPages         int  // 0: no limit
 	KeepListed       bool // previously listed pages stay unless they are refused or excluded
 
-	// What the extensions of listed pages have: as the options of these names of [html.Options].
-	Alternates, Images, Videos, Titles, Descriptions, Markdown, Articles bool
-	Depths                                                               bool // and how many links away they are
+	Extract html.Options // what the extensions of listed pages have
+	Depths  bool         // and how many links away they are
 
 	Hints    func(p *page.Page)        // sets the operator's changefreq and priority
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "": it is not
@@ -283,32 +282,32 @@ func (s *Selection) page(rec *store.Record) page.Page {
 	s.rules.Hints(&p)
 	all := rec.Extensions()
 	var e page.Extensions
-	if s.rules.Images {
+	if s.rules.Extract.Images {
 		e.Images = slices.DeleteFunc(slices.Clone(all.Images), s.isMissing)
 	}
-	if s.rules.Videos {
+	if s.rules.Extract.Videos {
 		e.Videos = all.Videos
 	}
-	if s.rules.Alternates {
+	if s.rules.Extract.Alternates {
 		var leftOut []AlternateLeftOut
 		e.Alternates, leftOut = s.alternatesOf(rec)
 		if leftOut != nil {
 			s.result.AlternatesLeftOut.add(rec.Path)
 		}
 	}
-	if s.rules.Titles {
+	if s.rules.Extract.Titles {
 		e.Title = rec.Title
 	}
-	if s.rules.Descriptions {
+	if s.rules.Extract.Descriptions {
 		e.Description = rec.Description
 	}
-	if s.rules.Markdown && s.isShown(rec.Markdown) {
+	if s.rules.Extract.Markdown && s.isShown(rec.Markdown) {
 		e.Markdown = s.rules.Base + rec.Markdown
 	}
 	if s.rules.Depths {
 		e.Depth = rec.Depth
 	}
-	if a := rec.Article; s.rules.Articles && a != nil {
+	if a := rec.Article; s.rules.Extract.Articles && a != nil {
 		e.Published = a.Published
 		e.PublishedDay = a.PublishedDay
 		e.Headline = a.Headline

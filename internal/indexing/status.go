@@ -115,5 +115,5 @@ func (s Status) IsSuspicious() bool {
 
 // RemedyAt is the Remedy of a page whose canonical is on another site, with the setting written out.
 func (s Status) RemedyAt(origin string) string {
-	return strings.Replace(s.Remedy(), "'base_url'", strings.TrimSpace("'base_url "+origin)+"'", 1)
+	return strings.Replace(s.Remedy(), "'base_url'", "'base_url "+origin+"'", 1)
 }

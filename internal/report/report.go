@@ -290,13 +290,9 @@ func (r *Refresh) CommonReason() (reason string, fields []zap.Field) {
 		if !status.IsSuspicious() || 2*of.Count <= total {
 			continue
 		}
-		remedy := status.Remedy()
-		if status == indexing.CanonicalForeign {
-			remedy = status.RemedyAt(r.Selected.ForeignOrigin)
-		}
 		return status.String(), []zap.Field{
 			zap.Stringer("reason", status),
-			zap.String("remedy", remedy),
+			zap.String("remedy", status.Remedy()),
 			zap.Int("pages", of.Count),
 			zap.Int("of", total),
 			zap.Strings("first", of.First),
