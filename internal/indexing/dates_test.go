@@ -1,9 +1,12 @@
 package indexing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,65 +175,55 @@ func TestStatedDates(t *testing.T) {
 
 // TestDateOfText is what the date of a text is, decided with others that say nothing, and by rule 9 where it has changed.
 func TestDateOfText(t *testing.T) {
-	now := noon.Unix()
-	was := store.Selected{Text: day0, Dated: 7}
-	changed := func(r store.Record) store.Record {
-		r.First, r.Changed, r.Selected = 7, now-200, was
-		r.Found = store.Unix32(now)
-		return r
-	}
-	for _, test := range []struct {
-		name string
-		r    store.Record
-		text int64
-		day  bool
-	}{
-		{"no text", store.Record{Version: 1, ModTime: day0}, 0, false},
-		{"file", store.Record{First: 7, Version: 1, ModTime: day0}, day0, false},
-		{"declared", store.Record{First: 7, Version: 1, ModTime: day0, Declared: day0 - 5}, day0 - 5, false},
-		{"a list's", store.Record{First: 7, Version: 1, ModTime: day0, ListDate: day0 + 5}, day0 + 5, false},
-		{"a list's day", store.Record{First: 7, ModTime: day0, Flags: store.ModDay}, day0, true},
-		{"response", store.Record{First: 7, Modified: day0}, day0, false},
-		{"an upstream's", store.Record{First: 7, Version: 1, ModTime: 9, Modified: day0, Flags: store.Made}, day0, false},
-		{"of now", store.Record{First: 7, Modified: now - 31}, 0, false},
-		{"of nearly now", store.Record{First: 7, Modified: now - 32}, now - 32, false},
-		{"decided", store.Record{First: 7, Version: 1, ModTime: day0 + 5, Selected: was}, day0, false},
-		{"decided as none", store.Record{First: 7, Version: 1, ModTime: day0 + 5, Selected: store.Selected{Dated: 7}}, 0, false},
-		{"decided, its text gone", store.Record{Version: 1, ModTime: day0 + 5, Selected: was}, day0, false},
-		{"open", store.Record{First: 9, Version: 1, ModTime: day0}, 0, false},
-		{"changed, open", store.Record{First: 7, Changed: 9, Version: 1, ModTime: day0 + 5, Selected: was}, day0, false},
-		{"changed, in doubt", store.Record{First: 7, Changed: 8, Steadiness: store.TextInDoubt, Modified: day0 + 5, Selected: was}, day0, false},
-		{"changed before it was dated", store.Record{First: 7, Changed: 8, Version: 1, ModTime: day0 + 5}, day0 + 5, false},
-		{"changed", changed(store.Record{Version: 1, ModTime: day0 + 5}), day0 + 5, false},
-		{"changed, and written again", changed(store.Record{Version: 1, ModTime: now - 199, Before: now - 209}), now, true},
-		{"changed, declared", changed(store.Record{Version: 1, ModTime: day0 + 5, Declared: day0 + 3, Before: day0}), day0 + 3, false},
-		{"changed, declared before", changed(store.Record{Version: 1, ModTime: day0 + 5, Declared: day0, Before: day0 + 1}), day0 + 5, false},
-		{"changed, declared for this day", changed(store.Record{Declared: now / day * day, Flags: store.DeclaredDay, Before: now - 60}), now / day * day, true},
-		{"changed, time unknown", changed(store.Record{Version: 1}), 0, false},
-		{"changed, before the last fetch", changed(store.Record{Version: 1, ModTime: day0, Before: day0 + 1}), 0, false},
-		{"changed, no later, within a day", changed(store.Record{Version: 1, ModTime: day0, Before: now - day + 1}), now, true},
-		{"changed response", changed(store.Record{Modified: day0 + 5}), day0 + 5, false},
-		{"changed response, header older than the old text", changed(store.Record{Modified: day0 + 5, Before: day0 + 6}), 0, false},
-		{"changed response within thirty hours", changed(store.Record{Before: now - 30*hour + 1}), now, true},
-		{"changed response after thirty hours", changed(store.Record{Before: now - 30*hour}), 0, false},
-		{"changed response, header within a day", changed(store.Record{Modified: now - 205, Before: now - 209}), now - 205, false},
-		{"changed response, the clock was set back", changed(store.Record{Before: now + 1}), 0, false},
-		{"changed response, the clock was set back by years", changed(store.Record{Before: now + 50*365*day}), 0, false},
-		{"changed response at once", changed(store.Record{Before: now}), now, true},
-		{"changed file of an upstream", changed(store.Record{Version: 1, ModTime: now - 50, Before: now - 70, Flags: store.Made}), now, true},
+	const dated = " first:day0 text:day0 dated:day0"
+	const changed = dated + " changed:now-200s found:now"
+	for _, test := range []struct{ name, record, want string }{
+		{"no text", "file mod:day0", ""},
+		{"file", "first:day0 file mod:day0", "day0"},
+		{"declared", "first:day0 file mod:day0 declared:day0-5s", "day0-5s"},
+		{"a list's", "first:day0 file mod:day0 list:day0+5s", "day0+5s"},
+		{"a list's day", "first:day0 mod:day0 list's-day", "day0 day"},
+		{"response", "first:day0 header:day0", "day0"},
+		{"an upstream's", "first:day0 file made mod:day0-9s header:day0", "day0"},
+		{"of now", "first:day0 header:now-31s", ""},
+		{"of nearly now", "first:day0 header:now-32s", "now-32s"},
+		{"decided", dated + " file mod:day0+5s", "day0"},
+		{"decided as none", "first:day0 dated:day0 file mod:day0+5s", ""},
+		{"decided, its text gone", "text:day0 dated:day0 file mod:day0+5s", "day0"},
+		{"open", "first:now-9s file mod:day0", ""},
+		{"changed, open", dated + " changed:now-9s file mod:day0+5s", "day0"},
+		{"changed, in doubt", dated + " changed:day0+1s doubt header:day0+5s", "day0"},
+		{"changed before it was dated", "first:day0 changed:day0+1s file mod:day0+5s", "day0+5s"},
+		{"changed", changed + " file mod:day0+5s", "day0+5s"},
+		{"changed, and written again", changed + " file mod:now-199s before:now-209s", "now day"},
+		{"changed, declared", changed + " file mod:day0+5s declared:day0+3s before:day0", "day0+3s"},
+		{"changed, declared before", changed + " file mod:day0+5s declared:day0 before:day0+1s", "day0+5s"},
+		{"changed, declared for this day", changed + " declared:now-12h0m30s declared-day before:now-60s", "now-12h0m30s day"},
+		{"changed, time unknown", changed + " file", ""},
+		{"changed, before the last fetch", changed + " file mod:day0 before:day0+1s", ""},
+		{"changed, no later, within a day", changed + " file mod:day0 before:now-23h", "now day"},
+		{"changed response", changed + " header:day0+5s", "day0+5s"},
+		{"changed response, header older than the old text", changed + " header:day0+5s before:day0+6s", ""},
+		{"changed response within thirty hours", changed + " before:now-29h59m59s", "now day"},
+		{"changed response after thirty hours", changed + " before:now-30h", ""},
+		{"changed response, header within a day", changed + " header:now-205s before:now-209s", "now-205s"},
+		{"changed response, the clock was set back", changed + " before:now+1s", ""},
+		{"changed response at once", changed + " before:now", "now day"},
+		{"changed file of an upstream", changed + " file made mod:now-50s before:now-70s", "now day"},
 	} {
 		for _, mode := range []Mode{Auto, ModTime, Off} {
-			r, record := rules(), test.r
-			r.OpenBatch, r.Dates = 9, mode
-			record.Path, record.Flags = "/a", record.Flags|store.Named|store.HTML|store.Document
-			record.Status, record.Text, record.Blocks, record.Difference = 200, 1, 1, 1
-			record.Fetched = now
+			r := rules()
+			r.OpenBatch = instant("now-9s")
+			r.Dates = mode
+			record := rec("/a " + test.record)
+			at, isDay := strings.CutSuffix(test.want, " day")
 			for _, again := range []string{"", ", again"} { // it is decided once
 				_, res := run(t, generation(t, 1000, []store.Record{record}), r)
-				if record = load(t, res.Generation)[0]; record.Selected.Text != test.text || record.Selected.TextDay != test.day {
-					t.Errorf("%s%s: got %+v, want %d %t", test.name, again, record.Selected, test.text, test.day)
+				record = load(t, res.Generation)[0]
+				if got := record.Selected; got.Text != instant(at) || got.TextDay != isDay {
+					t.Errorf("%s%s: got %+v, want %s", test.name, again, got, test.want)
 				}
-				record.Modified, record.Before = day0+78, now-5
+				set(&record, "header:day0+78s before:now-5s")
 			}
 		}
 	}
@@ -238,30 +231,25 @@ func TestDateOfText(t *testing.T) {
 
 // TestRestated is rule 11: what is stated since the text was found is believed.
 func TestRestated(t *testing.T) {
-	known := day0 + 10*day // when the text was found
 	for _, test := range []struct {
-		name string
-		set  func(r *store.Record)
-		want bool
+		name, record string
+		want         bool
 	}{
-		{"declared anew", func(r *store.Record) { r.Declared = known + 1 }, true},
-		{"declared beside a list's", func(r *store.Record) { r.ModTime, r.Declared = known+1, known-5*day }, false},
-		{"declared as before", func(r *store.Record) { r.Declared = known }, false},
-		{"named anew by a list", func(r *store.Record) { r.ModTime = known + 1 }, true},
-		{"declared by each response", func(r *store.Record) { r.Declared, r.Flags = known+1, r.Flags|store.DeclaredMoves }, false},
-		{"declared in the future", func(r *store.Record) { r.Declared = noon.Unix() + day }, false},
-		{"to be confirmed", func(r *store.Record) { r.Declared, r.Steadiness = known+1, store.DateInDoubt }, false},
-		{"of a text in doubt", func(r *store.Record) { r.ModTime, r.Steadiness = known+1, store.TextInDoubt }, true},
-		{"by a file", func(r *store.Record) { r.Version, r.ModTime, r.Declared = 1, known+1, known+1 }, true},
-		{"with each response of a file", func(r *store.Record) { r.Version, r.Declared = 1, noon.Unix() }, false},
-		{"by a file that was written just now", func(r *store.Record) { r.Version, r.ModTime, r.Declared = 1, noon.Unix()-20, known+1 }, false},
+		{"declared anew", "declared:day0+240h1s", true},
+		{"declared beside a list's", "mod:day0+240h1s declared:day0+120h", false},
+		{"declared as before", "declared:day0+240h", false},
+		{"named anew by a list", "mod:day0+240h1s", true},
+		{"declared by each response", "declared:day0+240h1s moves", false},
+		{"declared in the future", "declared:now+24h", false},
+		{"to be confirmed", "declared:day0+240h1s date-doubt", false},
+		{"of a text in doubt", "mod:day0+240h1s doubt", true},
+		{"by a file", "file mod:day0+240h1s declared:day0+240h1s", true},
+		{"with each response of a file", "file declared:now", false},
+		{"by a file that was written just now", "file mod:now-20s declared:day0+240h1s", false},
 	} {
-		r := rec("/a =1")
-		r.First, r.Changed, r.Found = day0, known-hour, store.Unix32(known)
-		r.Selected = store.Selected{Listed: true, LastMod: day0, Text: day0, Dated: known - hour}
-		test.set(&r)
+		r := rec("/a first:day0 changed:day0+239h found:day0+240h listed lastmod:day0 text:day0 dated:day0+239h " + test.record)
 		pages, _ := run(t, generation(t, 1000, []store.Record{r}), rules())
-		if got := pages[0].LastMod == known+1; got != test.want {
+		if got := pages[0].LastMod == instant("day0+240h1s"); got != test.want {
 			t.Errorf("%s: got %d", test.name, pages[0].LastMod)
 		}
 	}
@@ -269,138 +257,132 @@ func TestRestated(t *testing.T) {
 
 // TestShown is which date is listed, given that of the text.
 func TestShown(t *testing.T) {
-	const listDate, file, text = day0 + 2, day0 + 3, day0 + 4
-	type with []func(r *store.Record)
-	isFile := func(r *store.Record) { r.Version = 1 }
-	isListed := func(r *store.Record) { r.Version, r.ListDate = 1, listDate }
-	declared := func(r *store.Record) { r.Declared = day0 }
-	streak := func(r *store.Record) { r.Streak = maxStreak }
-	noisy := func(r *store.Record) { r.Steadiness = store.Noisy }
-	toDay := func(r *store.Record) { r.Flags |= store.ModDay }
-	at := func(unix int64) func(r *store.Record) {
-		return func(r *store.Record) { r.ModTime, r.Version = unix, 1 }
-	}
+	const isListed = "file list:day0+2s"
 	for _, test := range []struct {
-		name    string
-		with    with
-		mode    Mode
-		trusted bool
-		want    int64
-		day     bool
+		name, record string
+		mode         Mode
+		trusted      bool
+		want         string
 	}{
-		{"text", with{isFile}, Auto, false, text, false},
-		{"text in doubt", with{isFile, func(r *store.Record) { r.Steadiness = store.TextInDoubt }}, Auto, false, text, false},
-		{"a list's, older than the text", nil, Auto, false, text, false},
-		{"urls", nil, Auto, true, file, false},
-		{"urls, to the day", with{toDay}, Auto, true, file, true},
-		{"urls, of a file", with{isListed}, Auto, true, listDate, false},
-		{"off", with{isListed}, Off, true, 0, false},
-		{"mtime", with{isFile, declared, streak}, ModTime, false, file, false},
-		{"mtime, a list's day", with{toDay}, ModTime, false, file, true},
-		{"mtime, a list's, of a file", with{isListed, toDay}, ModTime, false, listDate, true},
-		{"mtime in the future", with{at(noon.Unix() + 1)}, ModTime, false, 0, false},
-		{"mtime since the refresh began", with{at(noon.Unix() + 1), func(r *store.Record) { r.Fetched = noon.Unix() + 2 }}, ModTime, false, noon.Unix() + 1, false},
-		{"mtime of no clock", with{at(page.Earliest - 1)}, ModTime, false, 0, false},
-		{"mtime in 1981", with{at(page.Earliest)}, ModTime, false, page.Earliest, false},
-		{"a counter", with{isFile, streak}, Auto, false, 0, false},
-		{"a counter that declares", with{isFile, declared, streak}, Auto, false, day0, false},
-		{"a counter in a list", with{isListed, streak}, Auto, false, listDate, false},
-		{"noise", with{isFile, noisy}, Auto, false, 0, false},
-		{"noise that declares", with{isFile, declared, noisy}, Auto, false, day0, false},
+		{"text", "file", Auto, false, "day0+4s"},
+		{"text in doubt", "file doubt", Auto, false, "day0+4s"},
+		{"a list's, older than the text", "", Auto, false, "day0+4s"},
+		{"urls", "", Auto, true, "day0+3s"},
+		{"urls, to the day", "list's-day", Auto, true, "day0+3s day"},
+		{"urls, of a file", isListed, Auto, true, "day0+2s"},
+		{"off", isListed, Off, true, ""},
+		{"mtime", "file declared:day0 streak", ModTime, false, "day0+3s"},
+		{"mtime, a list's day", "list's-day", ModTime, false, "day0+3s day"},
+		{"mtime, a list's, of a file", isListed + " list's-day", ModTime, false, "day0+2s day"},
+		{"mtime in the future", "file mod:now+1s", ModTime, false, ""},
+		{"mtime since the refresh began", "file mod:now+1s fetched:now+2s", ModTime, false, "now+1s"},
+		{"a counter", "file streak", Auto, false, ""},
+		{"a counter that declares", "file declared:day0 streak", Auto, false, "day0"},
+		{"a counter in a list", isListed + " streak", Auto, false, "day0+2s"},
+		{"noise", "file noisy", Auto, false, ""},
+		{"noise that declares", "file declared:day0 noisy", Auto, false, "day0"},
 	} {
-		r := rec("/a =1")
-		r.ModTime, r.First = file, day0+day
-		r.Selected = store.Selected{Listed: true, LastMod: 1 << 30, Text: text, Dated: day0 + day}
-		for _, set := range test.with {
-			set(&r)
-		}
 		o := rules()
-		o.Dates, o.TrustLists = test.mode, test.trusted
+		o.Dates = test.mode
+		o.TrustLists = test.trusted
+		r := rec("/a mod:day0+3s first:day0+24h text:day0+4s dated:day0+24h listed lastmod:day0+1h " + test.record)
 		pages, _ := run(t, generation(t, 1000, []store.Record{r}), o)
-		if pages[0].LastMod != test.want || pages[0].LastModDay != test.day {
-			t.Errorf("%s: got %d %t, want %d %t", test.name, pages[0].LastMod, pages[0].LastModDay, test.want, test.day)
+		at, isDay := strings.CutSuffix(test.want, " day")
+		if got := pages[0]; got.LastMod != instant(at) || got.LastModDay != isDay {
+			t.Errorf("%s: got %d %t, want %s", test.name, got.LastMod, got.LastModDay, test.want)
+		}
+	}
+}
+
+// TestEarliest: no date is from before there was a web.
+func TestEarliest(t *testing.T) {
+	for at, want := range map[int64]int64{page.Earliest: page.Earliest, page.Earliest - 1: 0} {
+		o := rules()
+		o.Dates = ModTime
+		r := rec("/a file")
+		r.ModTime = at
+		if pages, _ := run(t, generation(t, 1, []store.Record{r}), o); pages[0].LastMod != want {
+			t.Errorf("%d: got %d", at, pages[0].LastMod)
 		}
 	}
 }
 
 // TestRound is the rules 7 and 8, of changes that are found together.
 func TestRound(t *testing.T) {
-	found := noon.Unix() - 1000
-	const own, shared = 0, 77
-	type pages struct {
-		n          int
-		difference uint64 // own: another one for each
-		set        func(r *store.Record)
+	const alike = 77 // a difference; else each page has another one
+	kinds := map[string]func(r *store.Record){
+		"alike":   func(r *store.Record) { r.Difference = alike },
+		"back":    func(r *store.Record) { r.Difference = 0 },
+		"asked":   func(r *store.Record) { r.FoundBy = store.ByVisitor },
+		"told":    func(r *store.Record) { r.FoundBy = store.ByList },
+		"same":    func(r *store.Record) { set(r, "changed:") },
+		"early":   func(r *store.Record) { set(r, "changed: fetched:now-2h16m40s") },
+		"streak":  func(r *store.Record) { set(r, "streak") },
+		"doubted": func(r *store.Record) { set(r, "doubt") },
 	}
-	same := func(r *store.Record) { r.Changed = 0 }
-	early := func(r *store.Record) { r.Changed, r.Fetched = 0, found-2*hour }
-	noisy := func(r *store.Record) { r.Streak = maxStreak }
-	doubted := func(r *store.Record) { r.Steadiness = store.TextInDoubt }
-	asked := func(r *store.Record) { r.FoundBy = store.ByVisitor }
-	told := func(r *store.Record) { r.FoundBy = store.ByList }
-	back := func(r *store.Record) { r.Difference = 0 }
-	datedBefore := func(ago int64) func(r *store.Record) {
-		return func(r *store.Record) {
-			r.Changed = found - ago
-			r.Found = store.Unix32(found - ago)
-			r.Selected.Dated = r.Changed
-			r.Selected.Text, r.Was = day0+5, store.Unix32(day0)
-		}
+	wasDated := func(r *store.Record, ago string) {
+		set(r, "changed:now-"+ago+" found:now-"+ago+" dated:now-"+ago+" text:day0+5s")
+		r.Was = store.Unix32(day0)
 	}
 	for _, test := range []struct {
 		name    string
-		changed pages // of which the date is looked at
-		others  []pages
+		pages   string     // numbers of pages of some kinds; the dates of the first ones are looked at
 		want    textChange // of files, and of pages of an application
 		wantApp textChange
 	}{
-		{"one of one", pages{n: 1}, nil, edit, edit},
-		{"nine of nine", pages{n: 9}, nil, edit, edit},
-		{"ten of ten", pages{n: 10}, nil, template, template},
-		{"five of ten", pages{n: 5}, []pages{{n: 5, set: same}}, edit, edit},
-		{"six of ten", pages{n: 6}, []pages{{n: 4, set: same}}, template, template},
-		{"six of ten, the others fetched before", pages{n: 6}, []pages{{n: 4, set: early}}, template, edit},
-		{"six of sixteen, ten fetched before", pages{n: 6}, []pages{{n: 4, set: same}, {n: 6, set: early}}, edit, template},
-		{"ten, beside counters", pages{n: 10}, []pages{{n: 40, set: noisy}}, template, template},
-		{"ten, beside pages in doubt", pages{n: 10}, []pages{{n: 10, set: doubted}}, template, template},
-		{"twelve that somebody asked for", pages{n: 12, set: asked}, nil, template, edit},
-		{"twelve of which a list told", pages{n: 12, set: told}, nil, template, edit},
-		{"the text of before is back", pages{n: 1, set: back}, []pages{{n: 9, set: same}}, template, template},
+		{"one of one", "1", edit, edit},
+		{"nine of nine", "9", edit, edit},
+		{"ten of ten", "10", template, template},
+		{"five of ten", "5; 5 same", edit, edit},
+		{"six of ten", "6; 4 same", template, template},
+		{"six of ten, the others fetched before", "6; 4 early", template, edit},
+		{"six of sixteen, ten fetched before", "6; 4 same; 6 early", edit, template},
+		{"ten, beside counters", "10; 40 streak", template, template},
+		{"ten, beside pages in doubt", "10; 10 doubted", template, template},
+		{"twelve that somebody asked for", "12 asked", template, edit},
+		{"twelve of which a list told", "12 told", template, edit},
+		{"the text of before is back", "1 back; 9 same", template, template},
 
-		{"two alike", pages{n: 2, difference: shared}, nil, edit, edit},
-		{"three alike", pages{n: 3, difference: shared}, nil, template, template},
-		{"three alike of six", pages{n: 3, difference: shared}, []pages{{n: 3, set: same}}, edit, edit},
-		{"four alike of many", pages{n: 4, difference: shared}, []pages{{n: 90, set: same}}, edit, edit},
-		{"five alike of many", pages{n: 5, difference: shared}, []pages{{n: 90, set: same}}, template, template},
-		{"five alike that somebody asked for", pages{n: 5, difference: shared, set: asked}, []pages{{n: 90, set: same}}, template, template},
-		{"beside five alike", pages{n: 1}, []pages{{n: 5, difference: shared}, {n: 90, set: same}}, edit, edit},
-		{"one more of a day's", pages{n: 1, difference: shared}, []pages{{n: 4, difference: shared, set: datedBefore(day - 2000)}, {n: 90, set: same}}, template, template},
-		{"one more of days ago", pages{n: 1, difference: shared}, []pages{{n: 4, difference: shared, set: datedBefore(day)}, {n: 90, set: same}}, edit, edit},
+		{"two alike", "2 alike", edit, edit},
+		{"three alike", "3 alike", template, template},
+		{"three alike of six", "3 alike; 3 same", edit, edit},
+		{"four alike of many", "4 alike; 90 same", edit, edit},
+		{"five alike of many", "5 alike; 90 same", template, template},
+		{"five alike that somebody asked for", "5 alike asked; 90 same", template, template},
+		{"beside five alike", "1; 5 alike; 90 same", edit, edit},
+		{"one more of a day's", "1 alike; 4 alike ago:23h; 90 same", template, template},
+		{"one more of days ago", "1 alike; 4 alike ago:24h; 90 same", edit, edit},
 
-		{"dated, and one of five", pages{n: 1, difference: shared, set: datedBefore(hour)}, []pages{{n: 4, difference: shared}, {n: 90, set: same}}, template, template},
-		{"dated, and one of four", pages{n: 1, difference: shared, set: datedBefore(hour)}, []pages{{n: 3, difference: shared}, {n: 90, set: same}}, edit, edit},
-		{"dated days ago, and one of five", pages{n: 1, difference: shared, set: datedBefore(day)}, []pages{{n: 4, difference: shared}, {n: 90, set: same}}, edit, edit},
-		{"dated, and most of a redesign", pages{n: 5, set: datedBefore(hour / 2)}, []pages{{n: 6}}, edit, template},
-		{"dated before a redesign", pages{n: 5, set: datedBefore(2 * hour)}, []pages{{n: 20}}, edit, edit},
-		{"dated, one after another", pages{n: 12, set: datedBefore(hour / 2)}, nil, edit, edit},
+		{"dated, and one of five", "1 alike ago:1h; 4 alike; 90 same", template, template},
+		{"dated, and one of four", "1 alike ago:1h; 3 alike; 90 same", edit, edit},
+		{"dated days ago, and one of five", "1 alike ago:24h; 4 alike; 90 same", edit, edit},
+		{"dated, and most of a redesign", "5 ago:45m; 6", edit, template},
+		{"dated before a redesign", "5 ago:2h; 20", edit, edit},
+		{"dated, one after another", "12 ago:45m", edit, edit},
 	} {
 		for _, isFile := range []bool{true, false} {
 			var records []store.Record
-			for _, p := range append([]pages{test.changed}, test.others...) {
-				for range p.n {
+			first := 0 // how many pages are looked at
+			for group := range strings.SplitSeq(test.pages, "; ") {
+				words := strings.Fields(group)
+				n, err := strconv.Atoi(words[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				first = cmp.Or(first, n)
+				for range n {
 					i := len(records)
-					r := rec(fmt.Sprintf("/%06d =%d", i, i))
-					r.First, r.Before, r.Fetched = day0, found-hour, noon.Unix()-500
-					r.Changed, r.Found, r.Blocks, r.Difference = found+60, store.Unix32(found), uint64(i+1), p.difference
-					r.Selected = store.Selected{Listed: true, LastMod: day0, Text: day0, Dated: day0}
-					if p.difference == own {
-						r.Difference = uint64(1000 + i*i)
-					}
+					r := rec(fmt.Sprintf("/%06d first:day0 before:now-1h16m40s fetched:now-500s changed:now-940s found:now-1000s "+
+						"listed lastmod:day0 text:day0 dated:day0", i))
 					if isFile {
-						r.Version, r.ModTime = 1, day0
+						set(&r, "file mod:day0")
 					}
-					if p.set != nil {
-						p.set(&r)
+					for _, word := range words[1:] {
+						if ago, isDated := strings.CutPrefix(word, "ago:"); isDated {
+							wasDated(&r, ago)
+						} else {
+							kinds[word](&r)
+						}
 					}
 					records = append(records, r)
 				}
@@ -410,7 +392,7 @@ func TestRound(t *testing.T) {
 				want = test.wantApp
 			}
 			_, res := run(t, generation(t, 1000, records), rules())
-			for _, r := range load(t, res.Generation)[:test.changed.n] {
+			for _, r := range load(t, res.Generation)[:first] {
 				if got := textChange(r.Selected.Text != day0); got != want || r.AwaitsDate() {
 					t.Errorf("%s, of files %t: a template %t, dated %+v", test.name, isFile, !got, r.Selected)
 				}

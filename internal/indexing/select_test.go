@@ -43,33 +43,85 @@ var options = map[string]func(r *store.Record){
 	"soft":       func(r *store.Record) { r.Flags |= store.SoftNotFound },
 	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
 	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
+
+	"made":         func(r *store.Record) { r.Flags |= store.Made },
+	"day":          func(r *store.Record) { r.Selected.Day = true },
+	"list's-day":   func(r *store.Record) { r.Flags |= store.ModDay },
+	"declared-day": func(r *store.Record) { r.Flags |= store.DeclaredDay },
+	"moves":        func(r *store.Record) { r.Flags |= store.DeclaredMoves },
+	"doubt":        func(r *store.Record) { r.Steadiness = store.TextInDoubt },
+	"date-doubt":   func(r *store.Record) { r.Steadiness = store.DateInDoubt },
+	"steady":       func(r *store.Record) { r.Steadiness = store.Steady },
+	"noisy":        func(r *store.Record) { r.Steadiness = store.Noisy },
+	"streak":       func(r *store.Record) { r.Streak = maxStreak },
+}
+
+// times of a record, by the names that they have in the tests.
+var timesOf = map[string]func(r *store.Record) *int64{
+	"mod":      func(r *store.Record) *int64 { return &r.ModTime }, // of the file, or by a list
+	"list":     func(r *store.Record) *int64 { return &r.ListDate },
+	"declared": func(r *store.Record) *int64 { return &r.Declared },
+	"header":   func(r *store.Record) *int64 { return &r.Modified },
+	"first":    func(r *store.Record) *int64 { return &r.First },
+	"changed":  func(r *store.Record) *int64 { return &r.Changed },
+	"before":   func(r *store.Record) *int64 { return &r.Before },
+	"fetched":  func(r *store.Record) *int64 { return &r.Fetched },
+	"text":     func(r *store.Record) *int64 { return &r.Selected.Text },
+	"dated":    func(r *store.Record) *int64 { return &r.Selected.Dated },
+	"lastmod":  func(r *store.Record) *int64 { return &r.Selected.LastMod },
+}
+
+// instant is a time, such as day0+5s or now-30h, in Unix seconds; "": 0.
+func instant(s string) int64 {
+	base := map[string]int64{"day": day0, "now": noon.Unix()}
+	if s == "" {
+		return 0
+	}
+	name, after := s[:3], strings.TrimPrefix(s[3:], "0")
+	if after == "" {
+		return base[name]
+	}
+	d, err := time.ParseDuration(after)
+	if err != nil {
+		panic(err)
+	}
+	return base[name] + int64(d/time.Second)
 }
 
 func init() { // they refer to each other
 	options["disallowed"] = func(r *store.Record) { options["pending"](r); r.Flags |= store.Disallowed }
 }
 
-// rec is a record: a path and options, "=N" for a text, "->/p" for a canonical, a number
-// for a status.
+// rec is a record: a path and what [set] sets.
 func rec(spec string) store.Record {
-	fields := strings.Fields(spec)
-	r := store.Record{Path: fields[0], Flags: store.Named | store.HTML | store.Document, Fetched: noon.Unix(), Status: 200}
+	path, spec, _ := strings.Cut(spec, " ")
+	r := store.Record{Path: path, Flags: store.Named | store.HTML | store.Document, Fetched: noon.Unix(), Status: 200}
 	r.Difference = hash(r.Path) // if it has changed
-	for _, opt := range fields[1:] {
+	set(&r, spec)
+	return r
+}
+
+// set changes a record by options, "=N" for a text, "->/p" for a canonical, "mod:day0+5s" for a time, a number for a status.
+func set(r *store.Record, spec string) {
+	for opt := range strings.FieldsSeq(spec) {
+		name, at, isTime := strings.Cut(opt, ":")
 		switch f := options[opt]; {
 		case f != nil:
-			f(&r)
+			f(r)
 		case opt[0] == '=':
 			r.Text = hash(opt)
 		case strings.HasPrefix(opt, "->"):
 			r.Canonical = opt[2:]
+		case name == "found" && isTime:
+			r.Found = store.Unix32(instant(at))
+		case timesOf[name] != nil:
+			*timesOf[name](r) = instant(at)
 		default:
 			if _, err := fmt.Sscan(opt, &r.Status); err != nil {
 				panic(opt)
 			}
 		}
 	}
-	return r
 }
 
 func recs(specs string) (records []store.Record) {
