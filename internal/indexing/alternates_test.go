@@ -3,7 +3,6 @@ package indexing
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -123,107 +122,14 @@ func TestAlternatesOverMax(t *testing.T) {
 	}
 }
 
-// TestAlternatesOfFile: a file is the alternate of a page that encodes more of its name.
-func TestAlternatesOfFile(t *testing.T) {
-	r := rules()
-	r.Extract.Alternates = true
-	pages, _ := run(t, generation(t, 9, speaking("/d,e |en=/en de=/d,e; /en |en=/en de=/d%2Ce")), r)
-	if got, want := pages[0].Extensions.Alternates, alternates("en=/en de=/d,e"); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
 // TestAlternatesOutsideScope: what another sitemap covers cannot be checked.
 func TestAlternatesOutsideScope(t *testing.T) {
 	r := rules()
 	r.Extract.Alternates = true
 	r.Scope = "/en/"
-	records := speaking("/en/ |en=/en/ de=/de/ fr=/en/fr")
-	pages, _ := run(t, generation(t, 9, records), r)
+	pages, _ := run(t, generation(t, 9, speaking("/en/ |en=/en/ de=/de/ fr=/en/fr")), r)
 	if got, want := pages[0].Extensions.Alternates, alternates("en=/en/ de=/de/"); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-// TestTranslatedSite has nine versions of six pages, with the faults that such sites have.
-func TestTranslatedSite(t *testing.T) {
-	languages := strings.Fields("en de fr es it pt-BR ja zh-Hant-TW nl")
-	topics := strings.Fields("prices about contact jobs blog docs")
-	pathOf := func(lang, topic string) string { return "/" + strings.ToLower(lang) + "/" + topic }
-	complete := func(topic string) (list []page.Alternate) {
-		for _, lang := range languages {
-			list = append(list, alternates(lang+"="+pathOf(lang, topic))...)
-		}
-		return append(list, alternates("x-default=/")...)
-	}
-	records := map[string]*store.Record{"/": {}}
-	*records["/"] = rec("/ 302")
-	for _, topic := range topics {
-		for _, lang := range languages {
-			r := rec(pathOf(lang, topic))
-			r.Alternates = complete(topic)
-			records[r.Path] = &r
-		}
-	}
-	want := make(map[string][]page.Alternate)
-	for path, r := range records {
-		want[path] = slices.Clone(r.Alternates)
-	}
-	// without takes a version out of the others of its topic.
-	without := func(path, topic string) {
-		for _, lang := range languages {
-			at := pathOf(lang, topic)
-			want[at] = slices.DeleteFunc(want[at], func(a page.Alternate) bool { return a.URL == origin+path })
-		}
-	}
-
-	records["/ja/prices"].Status = 404
-	without("/ja/prices", "prices")
-
-	records["/nl/about"].Flags |= store.NoIndex
-	without("/nl/about", "about")
-
-	records["/fr/contact"].Alternates = nil // a template without them
-	without("/fr/contact", "contact")
-	want["/fr/contact"] = nil
-
-	records["/it/jobs"].Canonical = "/en/jobs" // not translated yet
-	without("/it/jobs", "jobs")
-
-	records["/es/blog"].Alternates = slices.DeleteFunc(complete("blog"), func(a page.Alternate) bool { return a.Lang == "de" })
-	want["/es/blog"] = slices.Clone(records["/es/blog"].Alternates)
-	want["/de/blog"] = slices.DeleteFunc(want["/de/blog"], func(a page.Alternate) bool { return a.Lang == "es" })
-
-	for _, lang := range languages { // a shop of its own, and a region that is no country
-		path := pathOf(lang, "docs")
-		shop := alternates("de-CH=https://example.ch/docs")
-		records[path].Alternates = slices.Concat(records[path].Alternates, shop, alternates("es-419="+pathOf("es", "docs")))
-		want[path] = slices.Concat(want[path], shop)
-	}
-
-	r := rules()
-	r.Extract.Alternates = true
-	sorted := slices.SortedFunc(maps.Values(records), func(a, b *store.Record) int { return strings.Compare(a.Path, b.Path) })
-	var all []store.Record
-	for _, one := range sorted {
-		all = append(all, *one)
-	}
-	pages, res := run(t, generation(t, 7, all), r)
-	if res.Listed != 51 {
-		t.Errorf("%d pages are listed, want 51", res.Listed)
-	}
-	for _, p := range pages {
-		var got []page.Alternate
-		if p.Extensions != nil {
-			got = p.Extensions.Alternates
-		}
-		if !slices.Equal(got, want[p.Path]) {
-			t.Errorf("%s: got %v\nwant %v", p.Path, got, want[p.Path])
-		}
-	}
-	// Eight pages each of prices, about, contact and jobs, two of blog, and nine of docs; /fr/contact names none.
-	if got := res.AlternatesLeftOut.Count; got != 8*4+2-1+9 {
-		t.Errorf("%d pages have alternates left out, want %d", got, 8*4+2-1+9)
 	}
 }
 

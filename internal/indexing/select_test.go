@@ -65,6 +65,7 @@ var timesOf = map[string]func(r *store.Record) *int64{
 	"first":    func(r *store.Record) *int64 { return &r.First },
 	"changed":  func(r *store.Record) *int64 { return &r.Changed },
 	"before":   func(r *store.Record) *int64 { return &r.Before },
+	"absent":   func(r *store.Record) *int64 { return &r.Absent },
 	"fetched":  func(r *store.Record) *int64 { return &r.Fetched },
 	"text":     func(r *store.Record) *int64 { return &r.Selected.Text },
 	"dated":    func(r *store.Record) *int64 { return &r.Selected.Dated },
