@@ -143,27 +143,24 @@ func TestBuilds(t *testing.T) {
 // TestStatedDates: the dates of a build count neither for pages of files nor of applications, but for those of a list that the
 // operator names.
 func TestStatedDates(t *testing.T) {
-	const build = day0 + day/2
+	const build = "mod:day0+12h"
 	for name, test := range map[string]struct {
-		set     func(r *store.Record, i int64)
+		record  string // N is 24 more for each page
 		trusted bool
 		want    int
 	}{
-		"declared":                  {set: func(r *store.Record, i int64) { r.Declared = day0 + i*day }, want: 40},
-		"declared by a build":       {set: func(r *store.Record, i int64) { r.Declared = build + i }, want: 0},
-		"a list's":                  {set: func(r *store.Record, i int64) { r.ModTime = day0 + i*day }, want: 40},
-		"a list's of a build":       {set: func(r *store.Record, _ int64) { r.ModTime = build }, want: 0},
-		"urls, all alike":           {set: func(r *store.Record, _ int64) { r.ModTime = build }, trusted: true, want: 40},
-		"a list's, of files":        {set: func(r *store.Record, i int64) { r.Version, r.ListDate = 1, day0+i*day }, want: 40},
-		"a list's of a build, few":  {set: func(r *store.Record, i int64) { r.ModTime = build + max(i-36, 0)*day }, want: 3},
-		"two fifths have one build": {set: func(r *store.Record, i int64) { r.ModTime = build + max(i-15, 0)*day }, want: 24},
-		"declared, beside a list's": {set: func(r *store.Record, i int64) { r.ModTime, r.Declared = build, day0+i*day }, want: 40},
-		"the future and the past":   {set: func(r *store.Record, i int64) { r.Declared, r.ModTime = noon.Unix()+day, 1 }, want: 0},
+		"declared":                  {"declared:day0+Nh", false, 40},
+		"declared by a build":       {"declared:day0+12hNs", false, 0},
+		"a list's":                  {"mod:day0+Nh", false, 40},
+		"a list's of a build":       {build, false, 0},
+		"urls, all alike":           {build, true, 40},
+		"a list's, of files":        {"file list:day0+Nh", false, 40},
+		"declared, beside a list's": {build + " declared:day0+Nh", false, 40},
+		"the future and the past":   {"declared:now+Nh mod:day0-438000h", false, 0},
 	} {
-		records := files(7, make([]int64, 40)...)
-		for i := range records {
-			records[i].Version = 0
-			test.set(&records[i], int64(i))
+		var records []store.Record
+		for i := range 40 {
+			records = append(records, rec(fmt.Sprintf("/%02d first:day0 ", i)+strings.ReplaceAll(test.record, "N", fmt.Sprint(24*(i+1)))))
 		}
 		r := rules()
 		r.TrustLists = test.trusted

@@ -143,7 +143,7 @@ func isKnown(rec *store.Record) bool {
 func isStated(rec *store.Record, is store.Selected) bool {
 	was := rec.Selected
 	if was.LastMod == 0 {
-		return !is.Day && is.LastMod > datedTextSeenAt(rec) // since it was looked at last
+		return !is.Day && is.LastMod > rec.Fetched // since it was looked at last
 	}
 	isNewer := is.LastMod > was.LastMod
 	hasNoText := is.Dated == 0 // as other documents than HTML
@@ -153,13 +153,4 @@ func isStated(rec *store.Record, is store.Selected) bool {
 	// Not one to which the page returns.
 	isRestated := is.Text > was.Text && is.Text != int64(rec.Was)
 	return isNewer && isRestated && is.LastMod == is.Text
-}
-
-// datedTextSeenAt is when the text of a page by which its date was decided was last seen, in Unix seconds.
-func datedTextSeenAt(rec *store.Record) int64 {
-	hasChanged := rec.Steadiness.IsInDoubt() || rec.AwaitsDate()
-	if hasChanged && rec.Before != 0 {
-		return rec.Before
-	}
-	return rec.Fetched
 }

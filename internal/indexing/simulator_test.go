@@ -91,26 +91,6 @@ var themes = []theme{
 	{"render time", func(i int, m moment) string {
 		return fmt.Sprintf("<div>Page generated in 0.%03d seconds</div>", (int(m.now)+i)%1000)
 	}},
-	{"stamp", func(_ int, m moment) string { return at(m.now, "<div>Last updated January 2, 2006 15:04</div>") }},
-	{"stamp with a label", func(_ int, m moment) string {
-		return at(m.now, "<dl><dt>Last updated:</dt><dd>2006-01-02</dd></dl>")
-	}},
-	{"stamp, German", func(_ int, m moment) string {
-		return at(m.now, "<div>Zuletzt geändert am 02.01.2006 um 15:04 Uhr</div>")
-	}},
-	{"stamp, French", func(_ int, m moment) string {
-		return at(m.now, "<div>Dernière mise à jour le 02/01/2006 à 15h04</div>")
-	}},
-	{"stamp, Spanish", func(_ int, m moment) string { return at(m.now, "<div>Última actualización: 02/01/2006</div>") }},
-	{"stamp, Portuguese", func(_ int, m moment) string { return at(m.now, "<div>Atualizado em: 02/01/2006 15:04</div>") }},
-	{"stamp, Russian", func(_ int, m moment) string {
-		return at(m.now, "<div>Последнее обновление: 02.01.2006</div>")
-	}},
-	{"stamp, Italian", func(_ int, m moment) string { return at(m.now, "<div>Ultimo aggiornamento: 02/01/2006</div>") }},
-	{"stamp, Dutch", func(_ int, m moment) string { return at(m.now, "<div>Laatst bijgewerkt op 02-01-2006</div>") }},
-	{"stamp, Polish", func(_ int, m moment) string { return at(m.now, "<div>Ostatnia aktualizacja: 02.01.2006</div>") }},
-	{"stamp, Japanese", func(_ int, m moment) string { return at(m.now, "<div>最終更新日 2006年01月02日</div>") }},
-	{"stamp, Chinese", func(_ int, m moment) string { return at(m.now, "<div>更新时间：2006-01-02 15:04:05</div>") }},
 	{"copyright", func(_ int, m moment) string { return at(m.now+int64(m.version)*400*day, "<div>© 2006 Example</div>") }},
 	{"banner", func(_ int, m moment) string {
 		return strings.Repeat("<div>We are closed on Monday.</div>", m.version-1)
@@ -124,6 +104,28 @@ var themes = []theme{
 	{"redesign", func(i int, m moment) string {
 		return fmt.Sprintf("<div>%s: %s by hand, told to friends.</div>", strings.Repeat("New! ", m.version-1), title(i*m.version))
 	}},
+}
+
+// stamps say when a page was made, and are themes, too.
+var stamps = []string{
+	"<div>Last updated January 2, 2006 15:04</div>",
+	"<dl><dt>Last updated:</dt><dd>2006-01-02</dd></dl>",
+	"<div>Zuletzt geändert am 02.01.2006 um 15:04 Uhr</div>",
+	"<div>Dernière mise à jour le 02/01/2006 à 15h04</div>",
+	"<div>Última actualización: 02/01/2006</div>",
+	"<div>Atualizado em: 02/01/2006 15:04</div>",
+	"<div>Последнее обновление: 02.01.2006</div>",
+	"<div>Ultimo aggiornamento: 02/01/2006</div>",
+	"<div>Laatst bijgewerkt op 02-01-2006</div>",
+	"<div>Ostatnia aktualizacja: 02.01.2006</div>",
+	"<div>最終更新日 2006年01月02日</div>",
+	"<div>更新时间：2006-01-02 15:04:05</div>",
+}
+
+func init() {
+	for _, layout := range stamps {
+		themes = append(themes, theme{layout, func(_ int, m moment) string { return at(m.now, layout) }})
+	}
 }
 
 // simulation is a site of files or of an application, as crawls see it.
@@ -253,28 +255,42 @@ func (s *simulation) change(r *store.Record, blocks uint64, found int64) {
 	r.Streak = 0
 }
 
-// fetch fetches a page of an application, and once more after a while if it has changed.
-func (s *simulation) fetch(i int, m moment, confirm int64) {
+// look fetches a page of an application. If its text is another one, that is in doubt until confirmed.
+func (s *simulation) look(i int, m moment) (blocks uint64, isOther bool) {
 	r := &s.records[i]
-	blocks := s.blocks(i, s.html(i, m))
-	if blocks == r.Blocks {
-		r.Fetched = s.now
-		return
+	blocks = s.blocks(i, s.html(i, m))
+	isOther = blocks != r.Blocks
+	if isOther {
+		r.Steadiness = store.TextInDoubt
+		r.Before = r.Fetched
 	}
-	before := r.Fetched
-	found := s.now
-	r.Steadiness = store.TextInDoubt
 	r.Fetched = s.now
-	s.pass()
-	s.now += confirm
+	return blocks, isOther
+}
+
+// confirm fetches a page again that had another text then.
+func (s *simulation) confirm(i int, m moment, blocks uint64, found int64) {
+	r := &s.records[i]
 	m.now = s.now
 	r.Steadiness = store.Steady
-	r.Fetched = before
 	if s.blocks(i, s.html(i, m)) == blocks {
+		r.Fetched = r.Before
 		s.change(r, blocks, found)
 		r.Changed = s.now
 	}
 	r.Fetched = s.now
+}
+
+// fetch fetches a page of an application, and once more after a while if it has changed.
+func (s *simulation) fetch(i int, m moment, confirm int64) {
+	found := s.now
+	blocks, isOther := s.look(i, m)
+	if !isOther {
+		return
+	}
+	s.pass()
+	s.now += confirm
+	s.confirm(i, m, blocks, found)
 }
 
 // wrong returns how many pages have a date that is not true, and how many corrections have none.
@@ -435,25 +451,15 @@ func TestSimulatedEdits(t *testing.T) {
 		m := moment{version: 1, now: s.now, posts: test.pages}
 		round := make(map[int]uint64)
 		for i := range test.due {
-			r := &s.records[i]
-			if blocks := s.blocks(i, s.html(i, m)); blocks != r.Blocks {
+			if blocks, isOther := s.look(i, m); isOther {
 				round[i] = blocks
-				r.Steadiness = store.TextInDoubt
-				r.Before = r.Fetched
 			}
-			r.Fetched = s.now
 		}
 		s.pass()
 		found := s.now
 		s.now += test.confirm
 		for i, blocks := range round {
-			r := &s.records[i]
-			r.Steadiness = store.Steady
-			r.Difference = blocks - r.Blocks
-			r.Blocks = blocks
-			r.Found = store.Unix32(found)
-			r.Changed = s.now
-			r.Fetched = s.now
+			s.confirm(i, m, blocks, found)
 		}
 		s.until(s.now + 2*hour)
 		falseDates, missed := s.wrong(edited)
