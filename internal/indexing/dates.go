@@ -1,6 +1,7 @@
 package indexing
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -36,8 +37,7 @@ type dates struct {
 	rules *Options
 
 	waiting waiting
-	files   round
-	made    round // pages without a file
+	rounds  map[bool]*round // of files, and of pages without one
 	uploads uploads
 	stated  [2]times // what pages declare, and what lists say
 }
@@ -50,7 +50,11 @@ const (
 )
 
 func newDates(r *Options) dates {
-	return dates{rules: r, waiting: waiting{options: r}}
+	return dates{
+		rules:   r,
+		waiting: waiting{options: r},
+		rounds:  map[bool]*round{true: {}, false: {}},
+	}
 }
 
 // date is a date with its precision; the zero value: none.
@@ -156,22 +160,16 @@ func (d *dates) add(rec *store.Record) {
 	d.stated[listed].add(evidence[listed])
 	d.uploads.add(rec, evidence[own])
 	if rec.Selected.Dated != 0 {
-		d.roundOf(rec).add(rec, isPending, d.rules.Now.Unix())
+		d.rounds[rec.IsFile()].add(rec, isPending, d.rules.Now.Unix())
 	}
-}
-
-func (d *dates) roundOf(rec *store.Record) *round {
-	if rec.IsFile() {
-		return &d.files
-	}
-	return &d.made
 }
 
 // decide is called once all records were added.
 func (d *dates) decide() {
 	d.waiting.decide()
-	d.files.decide()
-	d.made.decide()
+	for _, r := range d.rounds {
+		r.decide()
+	}
 }
 
 // of returns the selection of a page that is listed.
@@ -237,55 +235,51 @@ func (d *dates) ofChange(rec *store.Record) (text date, dated int64) {
 
 // isOfTemplate reports whether the last change of a page's text, which has no date yet, is the template's.
 func (d *dates) isOfTemplate(rec *store.Record) bool {
-	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.roundOf(rec).isTemplate(rec)
+	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.rounds[rec.IsFile()].isTemplate(rec)
 }
 
 // isTakenBack reports whether the last change of a page's text was dated in the last day, and turns out to be the
 // template's.
 func (d *dates) isTakenBack(rec *store.Record) bool {
 	isRecent := rec.Changed > d.rules.Now.Unix()-day
-	return isRecent && !rec.AwaitsDate() && d.roundOf(rec).isTemplateSince(rec)
+	return isRecent && !rec.AwaitsDate() && d.rounds[rec.IsFile()].isTemplateSince(rec)
 }
 
 // ofNew is rule 10. The pages of an upload, or of a build, have no date.
 func (d *dates) ofNew(rec *store.Record) date {
-	if at := d.statedBy(rec); at.unix != 0 {
-		return at
+	all := d.counted(rec)
+	if d.uploads.has(all[own]) {
+		all[own] = date{}
 	}
-	at := d.evidence(rec)[own]
-	if at.unix == 0 || d.uploads.has(at) {
-		return date{}
-	}
-	return at
+	return cmp.Or(all[declared], all[listed], all[own])
 }
 
 // statedBy returns the first date that a page or a list states, and no build.
 func (d *dates) statedBy(rec *store.Record) date {
-	evidence := d.evidence(rec)
-	for kind := range d.stated {
-		e := evidence[kind]
-		if e.unix != 0 && !d.isOfBuild(kind, e) {
-			return e
-		}
-	}
-	return date{}
+	all := d.counted(rec)
+	return cmp.Or(all[declared], all[listed])
 }
 
-// isOfBuild reports whether a stated date is that of a build. A list that the operator names is believed.
-func (d *dates) isOfBuild(kind int, e date) bool {
-	isTrusted := kind == listed && d.rules.TrustLists
-	return !isTrusted && d.stated[kind].areOfBuild(e)
+// counted is the evidence without the dates of a build. A list that the operator names is believed.
+func (d *dates) counted(rec *store.Record) [evidenceKinds]date {
+	all := d.evidence(rec)
+	if d.stated[declared].areOfBuild(all[declared]) {
+		all[declared] = date{}
+	}
+	if !d.rules.TrustLists && d.stated[listed].areOfBuild(all[listed]) {
+		all[listed] = date{}
+	}
+	return all
 }
 
 // ofEdit is rule 9. Evidence from before the last fetch of the former text is not that of the change, and neither is the time of
 // a file that was written again since, as by the next deployment.
 func (d *dates) ofEdit(rec *store.Record) date {
-	for kind, e := range d.evidence(rec) {
-		isOfBuild := kind < own && d.isOfBuild(kind, e)
+	for kind, e := range d.counted(rec) {
 		isWrittenAgain := kind == own && e.unix > rec.Changed
 		// In the second of that fetch, it may have changed since.
 		isBefore := e.unix == 0 || e.last() < rec.Before
-		if !isBefore && !isOfBuild && !isWrittenAgain {
+		if !isBefore && !isWrittenAgain {
 			return e
 		}
 	}

@@ -74,8 +74,7 @@ func (d *dates) isImpossible(rec *store.Record) bool {
 
 // ruleOfNone is ruleOf, of a page without a date.
 func (d *dates) ruleOfNone(rec *store.Record) Rule {
-	evidence := d.evidence(rec)
-	isOfBuild := d.isOfBuild(declared, evidence[declared]) || d.isOfBuild(listed, evidence[listed])
+	isOfBuild := d.counted(rec) != d.evidence(rec)
 	switch {
 	case rec.Steadiness.IsInDoubt():
 		return Unconfirmed
