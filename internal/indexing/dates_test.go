@@ -458,26 +458,27 @@ func TestFirstFiles(t *testing.T) {
 
 // While a batch is open its pages have no date of their files, then they are dated once.
 func TestOpenBatch(t *testing.T) {
-	r := rules()
-	r.OpenBatch = 7
-	g := generation(t, 1000, files(7, day0, day0+day, day0+2*day))
-	pages, res := run(t, g, r)
-	if pages[0].LastMod != 0 || res.Changes.Added != 3 {
-		t.Errorf("open: got %d, %+v", pages[0].LastMod, res.Changes)
-	}
-	r.OpenBatch = 9
-	pages, res = run(t, res.Generation, r)
-	if pages[0].LastMod != day0 || res.Changes.Changed != 0 {
-		t.Errorf("complete: got %d, %+v", pages[0].LastMod, res.Changes)
-	}
-	// Of changes that were made on three days, those of an open batch are not dated yet.
-	r.OpenBatch = day0 + 40*day + 1
-	records := load(t, res.Generation)
-	for i := range records {
-		records[i].ModTime, records[i].Changed = day0+(10+int64(i))*day, day0+40*day+min(int64(i), 1)
-	}
-	pages, res = run(t, generation(t, 1000, records), r)
-	if pages[0].LastMod != day0+10*day || pages[1].LastMod != day0+day || res.Changes.Changed != 1 {
-		t.Errorf("changed: got %d, %d, %+v", pages[0].LastMod, pages[1].LastMod, res.Changes)
+	records := recs("/a file first:day0 mod:day0-72h; /b file first:day0 mod:day0-48h; /c file first:day0 mod:day0-24h")
+	for i, step := range []struct {
+		change  string // of all but the first one
+		open    string // batch
+		want    string // the date of the second one
+		changed int
+	}{
+		{"", "day0", "", 0},
+		{"", "day0+1s", "day0-48h", 0},
+		{"changed:day0+960h mod:day0+240h", "day0+960h", "day0-48h", 0},
+		{"", "", "day0+240h", 2},
+	} {
+		for j := range records[1:] {
+			set(&records[1+j], step.change)
+		}
+		r := rules()
+		r.OpenBatch = instant(step.open)
+		pages, res := run(t, generation(t, 1000, records), r)
+		if pages[1].LastMod != instant(step.want) || res.Changes.Changed != step.changed {
+			t.Errorf("step %d: got %d, %+v, want %s", i, pages[1].LastMod, res.Changes, step.want)
+		}
+		records = load(t, res.Generation)
 	}
 }

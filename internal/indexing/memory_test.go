@@ -3,47 +3,23 @@ package indexing
 import (
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// large is a site of n pages in folders of 200; special: half of them name another page as
-// their canonical, and half of the others have a duplicate.
+// large is a site of n pages in folders of 200; special: half of them name another page as their canonical.
 func large(t testing.TB, n int, special bool) *store.Generation {
-	s, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, first := s.Last().Writer(), ""
-	chunk := make([]store.Record, 0, 5000)
-	for i := range n {
-		r := rec(fmt.Sprintf("/docs/section-%04d/some-page-%07d.html linked file", i/200, i))
-		r.ModTime, r.First, r.Text, r.Declared = day0+int64(i)*7, 7, hash(r.Path), day0+int64(i)*11
-		switch {
-		case special && i%2 == 1:
-			r.Canonical = chunk[len(chunk)-1].Path
-		case special && i%4 == 0:
-			r.Path = r.Path[:len(r.Path)-5]
-			r.Text = hash(r.Path)
-		case special:
-			r.Path = chunk[len(chunk)-2].Path + "/"
-			r.Text = chunk[len(chunk)-2].Text
+	records := make([]store.Record, n)
+	for i := range records {
+		r := rec(fmt.Sprintf("/docs/section-%04d/some-page-%07d.html linked file =%d first:day0 mod:day0+%ds declared:day0+%ds", i/200, i, i, 7*i, 11*i))
+		if special && i%2 == 1 {
+			r.Canonical = records[i-1].Path
 		}
-		if chunk = append(chunk, r); len(chunk) == cap(chunk) || i == n-1 {
-			slices.SortFunc(chunk, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
-			w.Put(first, chunk, nil, nil)
-			chunk, first = chunk[:0], r.Path+"0"
-		}
+		records[i] = r
 	}
-	g, err := w.Generation()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return generation(t, 5000, records)
 }
 
 // A selection holds at most 60 bytes a page of an ordinary site, and few once it is made.

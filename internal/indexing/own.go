@@ -34,7 +34,7 @@ func (r *Options) ownStatus(rec *store.Record) Status {
 // to which it links itself are not known.
 func (r *Options) isTooDeep(rec *store.Record) bool {
 	isBeyond := r.Depth != 0 && int(rec.Depth) > r.Depth
-	isNamed := rec.Flags&store.Named != 0 || r.isSeed(rec) || isImage(rec)
+	isNamed := rec.Flags&store.Named != 0 || r.isSeed(rec)
 	isFetched := rec.Flags&store.Visited != 0 && r.Visits || r.isUnlinked(rec) // for a visit
 	return isBeyond && !isNamed && !isFetched
 }

@@ -35,6 +35,7 @@ var options = map[string]func(r *store.Record){
 	"far":        func(r *store.Record) { r.Depth = 5 },
 	"deep":       func(r *store.Record) { r.Depth = 6 },
 
+	"image":      func(r *store.Record) { r.Flags = store.Image },
 	"blocked":    func(r *store.Record) { r.Flags |= store.Blocked },
 	"binary":     func(r *store.Record) { r.Flags &^= store.HTML | store.Document; r.Text = 0 },
 	"part":       func(r *store.Record) { r.Flags &^= store.Document },
@@ -205,16 +206,6 @@ func leftOut(t testing.TB, records []store.Record, r Options) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, "; ")
-}
-
-// TestTooDeepImage: an image has no depth, as only pages show it.
-func TestTooDeepImage(t *testing.T) {
-	r := rules()
-	r.Depth = 5
-	record := store.Record{Path: "/a.png", Flags: store.Image, Depth: 255, Status: 200, Fetched: noon.Unix()}
-	if got := r.ownStatus(&record); got == TooDeep {
-		t.Errorf("got %s", got)
-	}
 }
 
 // TestLinksCount: the links of a page count if it needs none itself, has one, or was listed.
