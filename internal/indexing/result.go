@@ -49,7 +49,14 @@ func (s *Selection) Result() Result { return s.result }
 
 // add counts a record: rec has the previous selection, st is the new one, in which the page is as m says.
 func (r *Result) add(rec *store.Record, st state, m move) {
-	r.addStatus(rec, st)
+	if !st.isListed {
+		r.LeftOut[st.status].add(rec.Path)
+	} else if st.isOrphan {
+		r.Orphans.add(rec.Path)
+	}
+	if rec.Selected.Listed && st.status != Indexable && !isFinal(st.status, rec) {
+		r.Regressed[st.status]++
+	}
 	switch m {
 	case added:
 		r.Changes.Added++
@@ -57,22 +64,5 @@ func (r *Result) add(rec *store.Record, st state, m move) {
 		r.Changes.Changed++
 	case removed, hidden:
 		r.Changes.Removed++
-	}
-}
-
-// addStatus counts a record by its status.
-func (r *Result) addStatus(rec *store.Record, st state) {
-	status := st.status
-	if !st.isListed {
-		r.LeftOut[status].add(rec.Path)
-	} else if st.isOrphan {
-		r.Orphans.add(rec.Path)
-	}
-	if !rec.Selected.Listed {
-		return
-	}
-	r.Before++
-	if status != Indexable && !isFinal(status, rec) {
-		r.Regressed[status]++
 	}
 }

@@ -58,7 +58,6 @@ type Selection struct {
 	dates      dates
 	alternates alternateSets
 	images     map[uint64]bool // of the site, and versions in Markdown, that returned 200, by hash of their paths
-	wasEmpty   bool            // no page was listed
 	result     Result
 }
 
@@ -79,7 +78,6 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		states:     make([]state, 0, g.Len()),
 		alternates: newAlternateSets(),
 		images:     make(map[uint64]bool),
-		wasEmpty:   true,
 	}
 	s.dates = newDates(&s.rules)
 	c := newContenders(g.Len())
@@ -95,7 +93,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		runtime.Gosched() // requests go first
 	}
 	s.chunks = append(s.chunks, len(s.states))
-	if s.wasEmpty {
+	if s.result.Before == 0 {
 		s.rules.Notices.IsKnown = false // all of them are new, as in a first crawl
 	}
 
@@ -114,7 +112,9 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 // add takes a record into account, in the first reading.
 func (s *Selection) add(rec *store.Record, c *contenders) {
 	own := s.rules.ownStatus(rec)
-	s.wasEmpty = s.wasEmpty && !rec.Selected.Listed
+	if rec.Selected.Listed {
+		s.result.Before++
+	}
 	s.states = append(s.states, state{
 		status:  own,
 		mayKeep: s.rules.KeepListed && rec.Selected.Listed && !isFinal(own, rec),
