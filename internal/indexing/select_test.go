@@ -3,6 +3,7 @@ package indexing
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,54 +24,59 @@ var noon = time.Date(2026, 3, 14, 12, 0, 30, 0, time.UTC)
 var options = map[string]func(r *store.Record){
 	"pending":    func(r *store.Record) { r.Fetched, r.Status, r.Flags = 0, 0, r.Flags&store.Named },
 	"discovered": func(r *store.Record) { r.Flags &^= store.Named },
-	"visited":    func(r *store.Record) { r.Flags |= store.Visited },
-	"seed":       func(r *store.Record) { r.Flags |= store.Seed },
 	"file":       func(r *store.Record) { r.Version = 1 },
 	"linked":     func(r *store.Record) { r.Linked = noon.Unix() - hour },
 	"expired":    func(r *store.Record) { r.Linked = noon.Unix() - 91*day },
 	"listed":     func(r *store.Record) { r.Selected.Listed = true },
 	"failing":    func(r *store.Record) { r.Failing = noon.Unix() - 60 },
-	"target":     func(r *store.Record) { r.Flags |= store.Target },
 	"absent":     func(r *store.Record) { r.Absent = noon.Unix() },
 	"far":        func(r *store.Record) { r.Depth = 5 },
 	"deep":       func(r *store.Record) { r.Depth = 6 },
 
 	"image":      func(r *store.Record) { r.Flags = store.Image },
-	"blocked":    func(r *store.Record) { r.Flags |= store.Blocked },
 	"binary":     func(r *store.Record) { r.Flags &^= store.HTML | store.Document; r.Text = 0 },
 	"part":       func(r *store.Record) { r.Flags &^= store.Document },
-	"noindex":    func(r *store.Record) { r.Flags |= store.NoIndex },
 	"tagged":     func(r *store.Record) { r.NoIndexTag, r.Flags = true, r.Flags|store.NoIndex },
-	"soft":       func(r *store.Record) { r.Flags |= store.SoftNotFound },
 	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
 	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
 
-	"made":         func(r *store.Record) { r.Flags |= store.Made },
-	"day":          func(r *store.Record) { r.Selected.Day = true },
-	"list's-day":   func(r *store.Record) { r.Flags |= store.ModDay },
-	"declared-day": func(r *store.Record) { r.Flags |= store.DeclaredDay },
-	"moves":        func(r *store.Record) { r.Flags |= store.DeclaredMoves },
-	"doubt":        func(r *store.Record) { r.Steadiness = store.TextInDoubt },
-	"date-doubt":   func(r *store.Record) { r.Steadiness = store.DateInDoubt },
-	"steady":       func(r *store.Record) { r.Steadiness = store.Steady },
-	"noisy":        func(r *store.Record) { r.Steadiness = store.Noisy },
-	"streak":       func(r *store.Record) { r.Streak = maxStreak },
+	"day":        func(r *store.Record) { r.Selected.Day = true },
+	"doubt":      func(r *store.Record) { r.Steadiness = store.TextInDoubt },
+	"date-doubt": func(r *store.Record) { r.Steadiness = store.DateInDoubt },
+	"steady":     func(r *store.Record) { r.Steadiness = store.Steady },
+	"noisy":      func(r *store.Record) { r.Steadiness = store.Noisy },
+	"streak":     func(r *store.Record) { r.Streak = maxStreak },
 }
 
-// times of a record, by the names that they have in the tests.
-var timesOf = map[string]func(r *store.Record) *int64{
-	"mod":      func(r *store.Record) *int64 { return &r.ModTime }, // of the file, or by a list
-	"list":     func(r *store.Record) *int64 { return &r.ListDate },
-	"declared": func(r *store.Record) *int64 { return &r.Declared },
-	"header":   func(r *store.Record) *int64 { return &r.Modified },
-	"first":    func(r *store.Record) *int64 { return &r.First },
-	"changed":  func(r *store.Record) *int64 { return &r.Changed },
-	"before":   func(r *store.Record) *int64 { return &r.Before },
-	"absent":   func(r *store.Record) *int64 { return &r.Absent },
-	"fetched":  func(r *store.Record) *int64 { return &r.Fetched },
-	"text":     func(r *store.Record) *int64 { return &r.Selected.Text },
-	"dated":    func(r *store.Record) *int64 { return &r.Selected.Dated },
-	"lastmod":  func(r *store.Record) *int64 { return &r.Selected.LastMod },
+// flags are those of a record.
+var flags = map[string]store.Flags{
+	"visited":      store.Visited,
+	"seed":         store.Seed,
+	"target":       store.Target,
+	"blocked":      store.Blocked,
+	"noindex":      store.NoIndex,
+	"soft":         store.SoftNotFound,
+	"made":         store.Made,
+	"list's-day":   store.ModDay,
+	"declared-day": store.DeclaredDay,
+	"moves":        store.DeclaredMoves,
+}
+
+// timeFields are the fields of a record with times.
+var timeFields = map[string]string{
+	"mod":      "ModTime", // of the file, or by a list
+	"list":     "ListDate",
+	"declared": "Declared",
+	"header":   "Modified",
+	"first":    "First",
+	"found":    "Found",
+	"changed":  "Changed",
+	"before":   "Before",
+	"fetched":  "Fetched",
+	"absent":   "Absent",
+	"text":     "Selected.Text",
+	"dated":    "Selected.Dated",
+	"lastmod":  "Selected.LastMod",
 }
 
 // instant is a time, such as day0+5s or now-30h, in Unix seconds; "": 0.
@@ -114,15 +120,28 @@ func set(r *store.Record, spec string) {
 			r.Text = hash(opt)
 		case strings.HasPrefix(opt, "->"):
 			r.Canonical = opt[2:]
-		case name == "found" && isTime:
-			r.Found = store.Unix32(instant(at))
-		case timesOf[name] != nil:
-			*timesOf[name](r) = instant(at)
+		case flags[opt] != 0:
+			r.Flags |= flags[opt]
+		case isTime:
+			setTime(r, timeFields[name], instant(at))
 		default:
 			if _, err := fmt.Sscan(opt, &r.Status); err != nil {
 				panic(opt)
 			}
 		}
+	}
+}
+
+// setTime sets a field of a record, or of its selection.
+func setTime(r *store.Record, path string, at int64) {
+	v := reflect.ValueOf(r).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		v = v.FieldByName(name)
+	}
+	if v.CanInt() {
+		v.SetInt(at)
+	} else {
+		v.SetUint(uint64(at))
 	}
 }
 

@@ -468,25 +468,3 @@ func TestSimulatedEdits(t *testing.T) {
 		}
 	}
 }
-
-// TestSimulatedFooters: another footer dates no page, however few there are.
-func TestSimulatedFooters(t *testing.T) {
-	footer := themes[slices.IndexFunc(themes, func(th theme) bool { return th.name == "footer" })]
-	for _, n := range []int{3, 4, 6, 9, 40} {
-		for _, isFile := range []bool{true, false} {
-			s := newSimulation(footer, isFile, n)
-			for i := range n {
-				m := moment{version: 2, now: s.now, posts: n}
-				if isFile {
-					s.write(i, m, s.now, 1)
-				} else {
-					s.fetch(i, m, 60)
-				}
-			}
-			s.until(s.now + 2*hour)
-			if falseDates, _ := s.wrong(nil); falseDates != 0 {
-				t.Errorf("%d pages, files %t: %d false dates", n, isFile, falseDates)
-			}
-		}
-	}
-}
