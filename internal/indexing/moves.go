@@ -76,38 +76,23 @@ func (n *Notices) note(rec *store.Record, m move, isOther bool) {
 	isUndone := isUntold && rec.Turned
 	// Whoever is behind still takes the page for what it was before.
 	isTurn := !isUntold && n.Behind >= n.Told
-	switch m {
-	case added:
-		if isUndone && !isOther {
-			n.withdraw(rec, n.Told) // it was gone for a moment
-			return
-		}
-		if !n.IsKnown {
-			n.withdraw(rec, n.Behind)
-			return
-		}
-		n.set(rec, AddedFor)
-		rec.Turned = isTurn
-	case edited:
-		// What is still to be told is told of the page as it is then.
-		if !isUntold {
-			n.set(rec, 0)
-		}
-	case removed:
-		if isUndone {
-			n.withdraw(rec, n.Behind) // it came and went
-			return
-		}
-		n.set(rec, RemovedFor)
-		rec.Turned = isTurn
-	case hidden:
+	switch {
+	case m == added && isUndone && !isOther: // it was gone for a moment
+		n.withdraw(rec, n.Told)
+	case m == added && !n.IsKnown, m == removed && isUndone, m == hidden: // it is not new, or came and went
 		n.withdraw(rec, n.Behind)
+	case m == added:
+		n.set(rec, AddedFor, isTurn)
+	case m == removed:
+		n.set(rec, RemovedFor, isTurn)
+	case m == edited && !isUntold: // else, what is still to be told is told of the page as it is then
+		n.set(rec, 0, false)
 	}
 }
 
 // set has a move be told once it has lasted for a time: later than all that was told, so that no cursor is beyond it, and long
 // enough after the page's last notice, or no sooner than what it takes the place of.
-func (n *Notices) set(rec *store.Record, lasted time.Duration) {
+func (n *Notices) set(rec *store.Record, lasted time.Duration, isTurn bool) {
 	const apart = int64(MovedApart / time.Second)
 	last := int64(rec.Moved)
 	isTold := last != 0 && last <= n.Told
@@ -116,7 +101,7 @@ func (n *Notices) set(rec *store.Record, lasted time.Duration) {
 	}
 	last = min(last, n.Now+apart) // the clock may have been set back
 	rec.Moved = store.Unix32(max(n.Now+int64(lasted/time.Second), n.Told+1, last))
-	rec.Turned = false
+	rec.Turned = isTurn
 }
 
 // withdraw has a page be one of which everybody was told who was told up to a time. A cursor may lie within its second.
@@ -147,10 +132,7 @@ func isStated(rec *store.Record, is store.Selected) bool {
 	}
 	isNewer := is.LastMod > was.LastMod
 	hasNoText := is.Dated == 0 // as other documents than HTML
-	if hasNoText {
-		return isNewer
-	}
 	// Not one to which the page returns.
-	isRestated := is.Text > was.Text && is.Text != int64(rec.Was)
-	return isNewer && isRestated && is.LastMod == is.Text
+	isRestated := is.Text > was.Text && is.Text != int64(rec.Was) && is.LastMod == is.Text
+	return isNewer && (hasNoText || isRestated)
 }
