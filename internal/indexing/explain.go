@@ -70,15 +70,15 @@ func (s *Selection) original(ctx context.Context, duplicate *store.Record) (stri
 }
 
 // find returns the record of a path and its state; nil: there is none.
-func (s *Selection) find(ctx context.Context, path string) (*store.Record, state, error) {
+func (s *Selection) find(ctx context.Context, path string) (rec *store.Record, st state, err error) {
 	i := s.generation.ChunkOf(path)
 	records, err := s.load(ctx, i)
 	if err != nil {
-		return nil, state{}, err
+		return nil, st, err
 	}
 	at, isThere := store.Search(records, path)
 	if !isThere {
-		return nil, state{}, nil
+		return nil, st, nil
 	}
 	return &records[at], s.states[s.chunks[i]+at], nil
 }

@@ -10,9 +10,8 @@ import (
 // ownStatus is the status that a page has by its own record. Indexable and CanonicalOther
 // are preliminary: they depend on other pages.
 func (r *Options) ownStatus(rec *store.Record) Status {
-	p := pageOf(rec)
 	switch {
-	case r.Filter(&p) != "":
+	case r.Filter(&page.Page{Path: rec.Path}) != "":
 		return Excluded
 	case rec.Flags&store.Disallowed != 0:
 		return Disallowed
@@ -147,9 +146,4 @@ func (r *Options) isLinked(rec *store.Record) bool {
 		return false
 	}
 	return r.Expire <= 0 || rec.IsLinked(r.Now.Unix(), int64(r.Expire.Seconds()), r.Followed)
-}
-
-// pageOf is the page as its sources name it, but for the date.
-func pageOf(rec *store.Record) page.Page {
-	return page.Page{Path: rec.Path, ChangeFreq: rec.ChangeFreq, Priority: rec.Priority, Version: rec.Version}
 }

@@ -276,9 +276,14 @@ func (s *Selection) selected(rec *store.Record, st state) store.Selected {
 
 // page is a listed page.
 func (s *Selection) page(rec *store.Record) page.Page {
-	p := pageOf(rec)
-	p.LastMod = rec.Selected.LastMod
-	p.LastModDay = rec.Selected.Day
+	p := page.Page{
+		Path:       rec.Path,
+		LastMod:    rec.Selected.LastMod,
+		LastModDay: rec.Selected.Day,
+		ChangeFreq: rec.ChangeFreq,
+		Priority:   rec.Priority,
+		Version:    rec.Version,
+	}
 	s.rules.Hints(&p)
 	all := rec.Extensions()
 	var e page.Extensions
