@@ -439,6 +439,11 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%s: open %t, due %s", test.name, got, w.due)
 		}
 	}
+	w := waiting{options: &Options{Now: noon}}
+	w.saw(now + 1)
+	if w.latest != 0 {
+		t.Error("a file from the future has the others wait")
+	}
 }
 
 // TestFirstFiles: when the files of a site were found says nothing of when they changed, unless others are known.
