@@ -284,6 +284,10 @@ func TestStatus(t *testing.T) {
 		{"PDF", "/a.pdf binary; /b.pdf binary noindex; /c.pdf binary ->/; /", nil, "/b.pdf noindex; /c.pdf canonical is another page"},
 		{"PDF that only links name", "/a.pdf binary discovered linked; /b.pdf binary discovered target; /c ->/b.pdf", nil, "/a.pdf not HTML; /c canonical is another page"},
 		{"not HTML, by name", "/a.html?b=.pdf binary; /a/ binary; /.x/y binary", nil, "/.x/y not HTML; /a.html?b=.pdf not HTML; /a/ not HTML"},
+		{"not HTML, without an ending", "/a binary; /a.d/b binary; /v1.2/ binary; /v1.2 binary; /a.b/c.svg binary; /a.txt binary", nil,
+			"/a not HTML; /a.d/b not HTML; /v1.2/ not HTML"},
+		{"not HTML, in other spellings", "/a.HTM binary; /a.php?x=1.pdf binary; /a?b.pdf binary; /a. binary", nil,
+			"/a.HTM not HTML; /a.php?x=1.pdf not HTML; /a?b.pdf not HTML"},
 
 		{"failing", "/a failing; /b failing listed; /c failing noindex", nil, "/a server error; /c noindex"},
 		{"noindex before canonical", "/a ->/b noindex; /b 404", nil, "/a noindex; /b not found"},
