@@ -73,6 +73,8 @@ func TestLang(t *testing.T) {
 		{`<html lang=x-default>` + published, "it", "it"},
 		{`<html lang=en_US>` + published, " IT ", "it"},
 		{published, "de, en", ""},
+		{`<meta http-equiv=Content-Language content=fr>` + published, "it", "fr"},
+		{`<html lang=de><meta http-equiv=content-language content=fr>` + published, "", "de"},
 		{`<html lang="de"><p lang=fr>`, "", "de"}, // of any page, as the front page may have none of its own
 		{published + `<template><html lang=de></template><svg lang=fr></svg><p lang=it>`, "", ""},
 	} {

@@ -23,7 +23,7 @@ func (r *reader) readHeader(h http.Header) {
 		r.robots(value, true)
 	}
 	r.refresh(h.Get("Refresh"))
-	r.lang = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
+	r.contentLang = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
@@ -139,6 +139,8 @@ func (r *reader) headTag(name string, content []byte) {
 		r.shared.title = cmp.Or(r.shared.title, oneLine(content))
 	case "article:published_time":
 		r.published.declare(1, string(content), r.now)
+	case "content-language":
+		r.contentLang = cmp.Or(onlyLanguage(string(content)), r.contentLang)
 	case "og:image", "og:image:url", "og:image:secure_url":
 		r.addImage(content)
 	}

@@ -95,7 +95,7 @@ func (r *reader) own(things []thing) []thing {
 
 // readArticle decides what is known of the page as an article.
 func (r *reader) readArticle() {
-	r.meta.Lang = r.lang
+	r.meta.Lang = cmp.Or(r.lang, r.contentLang)
 	headline := r.shared.title
 	for _, t := range r.own(r.articles) {
 		if r.published.declare(0, t.date, r.now) {

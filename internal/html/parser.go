@@ -51,9 +51,10 @@ type reader struct {
 	modified declaredDate
 	things   []thing // of JSON-LD, with a date of modification
 
-	published declaredDate
-	articles  []thing // of JSON-LD, with a date of publication
-	lang      string
+	published   declaredDate
+	articles    []thing // of JSON-LD, with a date of publication
+	lang        string  // of <html>
+	contentLang string  // of Content-Language
 
 	shared struct{ title, description string } // of Open Graph
 
@@ -217,7 +218,7 @@ func (r *reader) element(is traits) {
 	switch r.name {
 	case atom.Html:
 		r.meta.Document = true
-		r.lang = cmp.Or(onlyLanguage(string(r.attribute("lang"))), r.lang)
+		r.lang = cmp.Or(r.lang, onlyLanguage(string(r.attribute("lang"))))
 	case atom.Head, atom.Body, atom.Title:
 		r.meta.Document = true
 	case atom.Frame, atom.Iframe:
