@@ -221,7 +221,7 @@ func TestRobotsElsewhere(t *testing.T) {
 		s := b.site("named.example")
 		b.wantPages(s, 1)
 		foreign := b.logged("robots.txt redirects to another host, where its rules cannot be read, so all is allowed: serve it here")
-		lacks := b.logged("robots.txt is redirected, so it has no Sitemap line: add this line to the file")
+		lacks := b.logged("requests for /robots.txt do not reach the sitemap handler, or are redirected: add this line to the file")
 		if foreign != test.foreign || lacks != test.lacks {
 			t.Errorf("%s: %d and %d lines say so, want %d and %d", name, foreign, lacks, test.foreign, test.lacks)
 		}
@@ -255,7 +255,7 @@ func TestCheckSetup(t *testing.T) {
 		"of a server that trusts a proxy":  {"shop.com", func(h *Handler) { h.server.TrustedProxiesUnix = true }, probeResult{}, ""},
 		"of a server that speaks https":    {"shop.com", func(h *Handler) { h.listener.scheme = "https" }, probeResult{}, ""},
 		"refused":                          {"shop.com", nil, probeResult{blocked: reasonRefused}, ""},
-		"robots.txt elsewhere":             {"shop.localhost", nil, robotsElsewhere, "requests for /robots.txt do not reach the sitemap handler: add this line"},
+		"robots.txt elsewhere":             {"shop.localhost", nil, robotsElsewhere, "requests for /robots.txt do not reach the sitemap handler, or are redirected: add this line"},
 		"robots.txt elsewhere, and no use": {"shop.localhost", func(h *Handler) { h.RobotsTxt = &off }, robotsElsewhere, ""},
 	} {
 		b := newBench(t, func(h *Handler) {

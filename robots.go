@@ -99,8 +99,7 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 		return err
 	}
 	// A handler may have compressed the file although that was not asked for: it is passed on as it is.
-	encoding := header.Get("Content-Encoding")
-	isReadable := status == http.StatusOK && encoding == ""
+	isReadable := status == http.StatusOK && header.Get("Content-Encoding") == ""
 	if !isNone && !isReadable {
 		w.WriteHeader(status)
 		_, _ = w.Write(rec.Body) // the client is gone where this fails
@@ -110,8 +109,7 @@ func nameSitemap(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler,
 	if !isNone {
 		own = rec.Body
 	}
-	contentType := header.Get("Content-Type")
-	body, isMade := robotstxt.Naming(contentType, own, urls...)
+	body, isMade := robotstxt.Naming(header.Get("Content-Type"), own, urls...)
 	modified, _ := http.ParseTime(header.Get("Last-Modified"))
 	// Else the file has the lines already, or is none to which they may be added: its own validators hold.
 	if !bytes.Equal(body, own) {
@@ -147,9 +145,8 @@ func wholeOf(r *http.Request) *http.Request {
 
 // describeNaming has the headers of a robots.txt describe what the lines were added to. isMade: there was no robots.txt.
 func describeNaming(header http.Header, body []byte, isMade bool) {
-	for _, name := range []string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Disposition"} {
-		header.Del(name)
-	}
+	header.Del("Last-Modified")
+	header.Del("Accept-Ranges")
 	if isMade || header.Get("Content-Type") == "" {
 		header.Set("Content-Type", contentText)
 	}
@@ -184,8 +181,8 @@ const maxRedirects = 5
 func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	p := &probe{handler: f.handler, prefix: f.id.prefix}
 	res, err := f.fetchData(ctx, robotsPath, robotstxt.MaxBody, p)
+	robots := robotsRules{unseen: !p.robots}
 	at := f.origin + robotsPath
-	from := ""
 	for range maxRedirects {
 		if err != nil || res.Status/100 != 3 {
 			break
@@ -194,12 +191,13 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 		if target == "" {
 			break
 		}
+		at = target
+		robots.from = target
 		// The server requests nothing but its own pages.
 		if path == "" {
-			return robotsRules{unseen: !p.robots, from: target, foreign: true}
+			robots.foreign = true
+			return robots
 		}
-		at = target
-		from = target
 		res, err = f.fetchData(ctx, path, robotstxt.MaxBody, nil)
 	}
 	if err != nil {
@@ -209,7 +207,8 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	if res.Aborted || robotstxt.Closes(res.Status) {
 		return robotsRules{closed: true, status: res.Status}
 	}
-	robots := robotsRules{unseen: !p.robots, from: from, made: res.Made, at: f.handler.app.now()}
+	robots.made = res.Made
+	robots.at = f.handler.app.now()
 	if res.Status != http.StatusOK || robotstxt.IsHTML(res.Header.Get("Content-Type"), res.Body) {
 		return robots
 	}
@@ -237,22 +236,14 @@ func (f *siteFetcher) redirect(from string, res *crawl.Response) (target, path s
 	return to, ""
 }
 
-// checkRobots warns once if the robots.txt that crawlers read is not the one that the handler serves.
+// checkRobots warns once if the robots.txt that crawlers read is not the one that the handler serves, and lacks the line.
 func (s *site) checkRobots(robots *robotsRules) {
-	if !s.handler.settings.robots {
-		return
-	}
 	urls := s.namedURLs(s.published().snapshot)
-	line := zap.String("line", "Sitemap: "+strings.Join(urls, "\nSitemap: "))
-	if robots.unseen {
-		s.logger.Once(zap.WarnLevel, "unseen",
-			"requests for /robots.txt do not reach the sitemap handler: add this line to the file", line)
-		return
-	}
-	isMissing := robots.from != "" && !slices.Contains(robots.sitemaps, urls[0])
-	s.logger.OnceIf(isMissing, zap.WarnLevel, "redirected robots",
-		"robots.txt is redirected, so it has no Sitemap line: add this line to the file",
-		line, zap.String("file", robots.from))
+	isElsewhere := robots.unseen || robots.from != ""
+	lacks := s.handler.settings.robots && isElsewhere && !slices.Contains(robots.sitemaps, urls[0])
+	s.logger.OnceIf(lacks, zap.WarnLevel, "unseen", "requests for /robots.txt do not reach the sitemap handler, "+
+		"or are redirected: add this line to the file",
+		zap.String("line", "Sitemap: "+strings.Join(urls, "\nSitemap: ")), zap.String("file", robots.from))
 }
 
 // disallowed says that robots.txt keeps crawlers from documents of the sitemap; "": it does not.
