@@ -265,7 +265,7 @@ func (s *site) explainRecord(ctx context.Context, g *store.Generation, path stri
 // addUnvisited says of a page that links alone name that no visitor has requested it, where that is why it is not fetched.
 func (s *site) addUnvisited(x *explanation, found *indexing.Explanation) {
 	d := s.discovery()
-	if d == nil || d.links {
+	if d == nil || d.depth > 0 {
 		return
 	}
 	if found.Status == indexing.Pending && isOnlyLinked(found.Record) {

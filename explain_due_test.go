@@ -83,7 +83,7 @@ func TestCausesDocs(t *testing.T) {
 // would link to one that nothing names.
 func TestExplainDue(t *testing.T) {
 	b := newBench(t, nil)
-	b.handler.discovery = &discovery{links: true, depth: 100, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
+	b.handler.discovery = &discovery{depth: 100, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
 	links := map[string]string{"/": "/shop/", "/shop/": "/shop/chairs", "/shop/chairs": "/shop/chairs/one", "/shop/chairs/one": "/gone/"}
 	for _, path := range []string{"/new", "/shop/chairs/two", "/shop/chairs/a/b/c", "/none/one", "/gone/one", "/late"} {
 		links[path] = "/"

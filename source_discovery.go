@@ -50,7 +50,6 @@ func (SourceLinks) CaddyModule() caddy.ModuleInfo {
 
 func (s *SourceLinks) addTo(all *discovery) error {
 	c := option.Checker{Err: s.Discovery.addTo(all)}
-	all.links = true
 	all.depth = c.InRange("depth", s.Depth, 100, 250) // a record counts to 255
 	c.Refuse(len(s.Unlinked) > 0, "unlinked does not belong here: write it into access_log or traffic, which know of visits")
 	return c.Err
@@ -103,9 +102,8 @@ type Discovery struct {
 
 // discovery has the settings of all sources of a handler that discover pages.
 type discovery struct {
-	links    bool // there is a links source
 	visitors bool // there is an access_log or traffic source
-	depth    int  // of the links source
+	depth    int  // of the links source; 0: there is none
 	query    []string
 	unlinked pathPatterns
 	expire   time.Duration

@@ -80,9 +80,9 @@ func TestDiscovers(t *testing.T) {
 		unlinked string     // a path that needs no link; "": there is none
 		err      string
 	}{
-		"links":     {sources: []input{&SourceLinks{}}, want: &discovery{links: true, depth: 100, expire: 90 * day, maxPaths: 1_000_000}},
+		"links":     {sources: []input{&SourceLinks{}}, want: &discovery{depth: 100, expire: 90 * day, maxPaths: 1_000_000}},
 		"traffic":   {sources: []input{&SourceTraffic{}}, want: &discovery{visitors: true, expire: 90 * day, maxPaths: 1_000_000}},
-		"all":       {sources: []input{links, &SourceFiles{}, traffic, logs}, want: &discovery{links: true, visitors: true, depth: 3, query: []string{"page", "lang", "id"}, expire: 90 * day, maxPaths: 20}, unlinked: "/l"},
+		"all":       {sources: []input{links, &SourceFiles{}, traffic, logs}, want: &discovery{visitors: true, depth: 3, query: []string{"page", "lang", "id"}, expire: 90 * day, maxPaths: 20}, unlinked: "/l"},
 		"logs":      {sources: []input{logs, logs}, want: &discovery{visitors: true, expire: 2 * time.Hour, maxPaths: 20}, unlinked: "/L"},
 		"files":     {sources: []input{&SourceFiles{}}},
 		"crawl off": {sources: []input{&SourceFiles{}, traffic}, off: true, err: "traffic lists only pages that were fetched, and crawl is off"},

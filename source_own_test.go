@@ -669,7 +669,7 @@ func TestOwnSitemapTells(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, b *bench) {
 			b.handler.limiter = crawl.NewLimiter(2, 1)
-			b.handler.discovery = &discovery{links: true, depth: 100, expire: 90 * 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
+			b.handler.discovery = &discovery{depth: 100, expire: 90 * 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
 			pages := []string{"/", "/a", "/b", "/c", "/d", "/e"} // a fifth of fewer is held back
 			dates := make(map[string]string)
 			for _, path := range pages {

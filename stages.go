@@ -192,7 +192,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 	}
 	if d := s.handler.discoveryOf(r.probed); d != nil {
 		p.Discover = d.visitors
-		p.Links = d.links
+		p.Links = d.depth > 0
 		p.Depth = d.depth
 		p.Query = d.query
 		p.Expire = d.expire
@@ -371,9 +371,7 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 		o.Unlinked = d.unlinked.Match
 		o.Expire = d.expire
 		o.Visits = d.visitors
-		if d.links {
-			o.Depth = d.depth
-		}
+		o.Depth = d.depth
 	}
 	return o
 }
