@@ -134,15 +134,11 @@ func (r *Refresh) warnOfUnused(kind, name string, u *unused) {
 		r.Warn("refused "+kind, "some lines of "+name+refusedLines,
 			zap.Int("count", u.refused), zap.Strings("first", u.first))
 	}
-	if u.dropped == 0 {
-		return
+	if u.dropped > 0 {
+		r.Warn("dropped "+kind, name+" has versions in other languages, images or videos that are not kept: "+
+			"to list them, set 'extensions alternates images videos', and remove 'crawl off' if it is there",
+			zap.Int("entries", u.dropped))
 	}
-	advice := "set 'extensions alternates images videos'"
-	if r.site.handler.settings.crawl.Off {
-		advice = "remove 'crawl off', and " + advice
-	}
-	r.Warn("dropped "+kind, name+" has versions in other languages, images or videos that are not kept: to list them, "+advice,
-		zap.Int("entries", u.dropped))
 }
 
 // joinFailures joins the errors of lists. A source is gone, with its pages, only if all that fails of it is gone.
