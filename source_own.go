@@ -49,6 +49,11 @@ type ownList struct {
 	made  bool          // the response to a request for a document was made
 }
 
+// names reports whether one of the pages has a path.
+func (l *ownList) names(path string) bool {
+	return l != nil && slices.ContainsFunc(l.pages, func(p page.Page) bool { return p.Path == path })
+}
+
 // ownSitemaps yields the pages of the site's own sitemaps: of those at the paths of our sitemap, of its sections and of its
 // news, which ours hide, and of those that its robots.txt names.
 func (r *Refresh) ownSitemaps(ctx context.Context, yield func(page.Page) error) error {
@@ -267,15 +272,13 @@ func (o *ownReading) read(ctx context.Context) {
 
 // pauseAfter returns how long the list is current that it has taken a time to read.
 func (o *ownReading) pauseAfter(took time.Duration) time.Duration {
-	pause := ownInterval
-	if o.err != nil {
-		pause = ownRetry
+	switch {
+	case !o.made:
+		return ownShare * took
+	case o.err != nil:
+		return max(ownShare*took, ownRetry)
 	}
-	// Files cost nothing but the time.
-	if !o.made {
-		pause = 0
-	}
-	return max(ownShare*took, pause)
+	return max(ownShare*took, ownInterval)
 }
 
 // fetch requests a document.

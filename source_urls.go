@@ -170,17 +170,18 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 		return r.openURL(ctx, name)
 	}
 	info, err := os.Stat(name)
-	isMissing := errors.Is(err, fs.ErrNotExist)
-	switch {
-	case isMissing && strings.HasPrefix(name, "/"):
+	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(name, "/") {
 		return r.openURL(ctx, r.BaseURL+name)
-	case isMissing && !filepath.IsAbs(name):
+	}
+	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
 		folder, _ := os.Getwd()
-		return nil, fmt.Errorf("no such file in the working directory, %s; for what the site serves, write /%s: %w", folder, name, err)
-	case err != nil:
+		return nil, fmt.Errorf("no such file in the working directory, %s; for what the site serves, write /%s: %w", folder, name, fs.ErrNotExist)
+	}
+	if err != nil {
 		return nil, err
+	}
 	// A pipe would keep the refresh waiting.
-	case !info.Mode().IsRegular():
+	if !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
 	return os.Open(name)
