@@ -127,7 +127,9 @@ func (r *Run) soft404Path(rec *store.Record) string {
 			return ""
 		}
 	}
-	if !r.p.Allowed(path) || r.p.Disallow(path) {
+	// What it returns may be known: of all files, one path tells.
+	_, wasAsked := r.c.soft404s.get(path)
+	if !wasAsked && (!r.p.Allowed(path) || r.p.Disallow(path)) {
 		return ""
 	}
 	return path
