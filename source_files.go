@@ -210,7 +210,6 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		Hide:    slices.Clone(r.Hide),
 		Index:   s.Index,
 		Front:   s.front,
-		Workers: r.Workers,
 		Now:     r.Now,
 	}
 	for _, hide := range replaced[2:] {

@@ -64,10 +64,6 @@ type Options struct {
 	// Spelling is how the server spells the URLs of pages.
 	Spelling Spelling
 
-	// Workers is the number of goroutines that may read. With one, a scan takes the least processor time; with more, the least
-	// time.
-	Workers int
-
 	// Watch is to tell of changes below Root from the scan on, unless there is FS. Nil: nothing does.
 	Watch *Watch
 
@@ -208,7 +204,6 @@ func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, e
 	s := &scan{
 		options: &o,
 		yield:   yield,
-		ahead:   min(max(2*o.Workers-1, 1), maxAhead),
 		stats:   Stats{LeftOut: make(map[string]int)},
 		targets: make(map[string]bool),
 	}
@@ -220,9 +215,13 @@ func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, e
 	if err != nil {
 		return s.stats, s.failed(err)
 	}
-	top := &folder{place: s.rules.top(), real: s.disk}
+	top := &folder{url: s.rules.top, real: s.disk}
+	err = s.emitFront(top)
+	if err != nil {
+		return s.stats, err
+	}
 	s.read(top)
-	err = s.reach(top, "")
+	err = s.reach(top)
 	return s.stats, err
 }
 

@@ -1,21 +1,38 @@
 package files
 
 import (
-	"io"
 	"io/fs"
 	"math/bits"
 	"path"
 )
 
-// folderReader reads the entries of a folder, and examines some.
-type folderReader interface {
-	// ReadDir is as of [fs.ReadDirFile].
-	ReadDir(n int) ([]fs.DirEntry, error)
+// folderReader reads the entries of a folder.
+type folderReader struct {
+	fs.ReadDirFile
 
 	// examine examines an entry, or what it leads to if it is a link.
-	examine(d fs.DirEntry) (info, error)
+	examine func(fs.DirEntry) (info, error)
+}
 
-	io.Closer
+// openFS opens a folder of a file system.
+func openFS(fsys fs.FS, folder string) (r folderReader, err error) {
+	file, err := fsys.Open(folder)
+	if err != nil {
+		return r, err
+	}
+	var isFolder bool
+	r.ReadDirFile, isFolder = file.(fs.ReadDirFile)
+	if !isFolder {
+		_ = file.Close()
+		return r, ErrNotFolder
+	}
+	r.examine = func(d fs.DirEntry) (info, error) {
+		if d.Type()&fs.ModeSymlink != 0 {
+			return infoOf(fs.Stat(fsys, path.Join(folder, d.Name())))
+		}
+		return infoOf(d.Info())
+	}
+	return r, nil
 }
 
 // info is what a scan needs to know of a file.
@@ -54,27 +71,3 @@ func fold(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	return high ^ low
 }
-
-// fsFolder is a folder of an fs.FS, in which all paths are names.
-type fsFolder struct {
-	fsys    fs.FS
-	path    string
-	entries []fs.DirEntry
-}
-
-// openFS opens a folder of an fs.FS.
-func openFS(fsys fs.FS, path string) (folderReader, error) {
-	entries, err := fs.ReadDir(fsys, path)
-	return &fsFolder{fsys, path, entries}, err
-}
-
-func (f *fsFolder) ReadDir(int) ([]fs.DirEntry, error) { return f.entries, io.EOF }
-
-func (f *fsFolder) examine(d fs.DirEntry) (info, error) {
-	if d.Type()&fs.ModeSymlink != 0 {
-		return infoOf(fs.Stat(f.fsys, path.Join(f.path, d.Name())))
-	}
-	return infoOf(d.Info())
-}
-
-func (*fsFolder) Close() error { return nil }

@@ -8,18 +8,17 @@ import (
 )
 
 // openDisk opens a folder of the operating system. It opens nothing else, so no FIFO holds it up.
-func openDisk(path string) (folderReader, error) {
+func openDisk(path string) (r folderReader, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	return linuxFolder{f}, nil
+	examine := func(d fs.DirEntry) (info, error) { return examineIn(f, d) }
+	return folderReader{f, examine}, nil
 }
 
-// linuxFolder examines its entries by descriptor: the kernel looks for a name, not for a path.
-type linuxFolder struct{ *os.File }
-
-func (f linuxFolder) examine(d fs.DirEntry) (info, error) {
+// examineIn examines an entry by the folder's descriptor: the kernel looks for a name, not for a path.
+func examineIn(f *os.File, d fs.DirEntry) (info, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 	if d.Type()&fs.ModeSymlink != 0 {
 		flags = 0

@@ -23,19 +23,18 @@ const (
 	errorPage        = "error page"
 	ownershipFile    = "ownership file"
 	notRegular       = "not a regular file"
-	missing          = "missing" // what a link leads to, or a file that was there just now
-	linkLoop         = "link loop"
+	missing          = "missing" // what a link leads to, if that is not the link itself, or a file that was there just now
 	unknownTarget    = "link to an unknown folder"
 	duplicate        = "link to what is listed"
 )
 
-// reasonOf returns why a file or folder is left out, given the error of opening or examining it.
+// reasonOf returns why a file or folder is left out, given the error of opening or examining it, or listed.
 func reasonOf(err error) string {
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ESTALE):
+	case err == nil:
+		return listed
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ESTALE), errors.Is(err, syscall.ELOOP):
 		return missing
-	case errors.Is(err, syscall.ELOOP):
-		return linkLoop
 	}
 	return Unreadable
 }

@@ -13,14 +13,22 @@ import (
 // rules are the Options for names and paths. What they leave out is not requested; the response decides about all else.
 type rules struct {
 	*Options
-	index    []string               // names of index files, the preferred first
-	include  func(path string) bool // nil: what has the ending of a page
-	exclude  func(path string) bool // nil: nothing
-	basePath string                 // the absolute path of the root, as hidden files are named
+	index    []string // names of index files, the preferred first
+	include  func(path string) bool
+	exclude  func(path string) bool
+	top      string // path of the root in the URL
+	basePath string // the absolute path of the root, as hidden files are named
 }
 
 func newRules(o *Options, basePath string) *rules {
-	r := &rules{Options: o, index: o.IndexNames(), basePath: basePath}
+	r := &rules{
+		Options:  o,
+		index:    o.IndexNames(),
+		include:  page.IsFile,
+		exclude:  func(string) bool { return false },
+		top:      o.At + "/",
+		basePath: basePath,
+	}
 	if len(o.Include) > 0 {
 		r.include = o.Compile(o.Include)
 	}
@@ -30,33 +38,23 @@ func newRules(o *Options, basePath string) *rules {
 	return r
 }
 
-// place is a folder as the rules see it.
-type place struct {
-	rel string // the path below the root, with slashes: "" or "a/b"
-	url string // its URL path, percent-encoded: "/" or "/docs/a/b/"
-}
-
-func (r *rules) top() place { return place{url: r.At + "/"} }
-
-// child is the folder of that name in p.
-func (p *place) child(name string) place {
-	return place{rel: path.Join(p.rel, name), url: p.url + page.Escape(name) + "/"}
-}
+// below returns the path below the root, with slashes, for one in the URL.
+func (r *rules) below(url string) string { return page.Unescape(strings.TrimPrefix(url, r.top)) }
 
 const separator = string(filepath.Separator)
 
 // hides reports whether file_server hides a file, or everything in a folder, for which globs of paths do not count.
-func (r *rules) hides(p *place, name string, isFolder bool) bool {
+func (r *rules) hides(e *entry) bool {
 	return slices.ContainsFunc(r.Hide, func(hidden string) bool {
 		if !strings.Contains(hidden, separator) {
-			return matches(hidden, name)
+			return matches(hidden, e.name)
 		}
 		// The path is built only for the few names that may be hidden.
-		if !isFolder && !matches(filepath.Base(hidden), name) {
+		if !e.isFolder && !matches(filepath.Base(hidden), e.name) {
 			return false
 		}
-		full := filepath.Join(r.basePath, p.rel, name)
-		return full == hidden && isFolder || matches(hidden, full) && !isFolder
+		full := filepath.Join(r.basePath, r.below(e.path))
+		return full == hidden && e.isFolder || matches(hidden, full) && !e.isFolder
 	})
 }
 
@@ -71,60 +69,39 @@ func has(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return strings.EqualFold(pattern, decoded) })
 }
 
-// folder returns why the folder with a name in p is not entered, or listed.
-func (r *rules) folder(p *place, name string) string {
-	isNamed := func(pattern string) bool { return strings.Contains(pattern, "/"+name+"/") }
-	isDependency := name == "node_modules" || name == "bower_components"
+// folder returns why a folder is not entered, or listed.
+func (r *rules) folder(e *entry) string {
+	isNamed := func(pattern string) bool { return strings.Contains(pattern, "/"+e.name+"/") }
+	isDependency := e.name == "node_modules" || e.name == "bower_components"
 	switch {
-	case name[0] == '.':
+	case e.name[0] == '.':
 		return Dotfile
-	case r.hides(p, name, true):
-		return hidden
 	case isDependency && !slices.ContainsFunc(r.Include, isNamed):
 		return dependencyFolder
-	case has(r.Exclude, p.child(name).url+"*"):
+	case has(r.Exclude, e.path+"/*"):
 		return excluded
 	}
 	return listed
 }
 
-// file returns why the file with a name in p is not listed by its name and path, Exclude apart, or
-// listed. escaped is the name percent-encoded.
-func (r *rules) file(p *place, name, escaped string) string {
+// file returns why a file is not listed by its name and path, Exclude apart, or listed.
+func (r *rules) file(e *entry) string {
 	switch {
-	case name[0] == '.':
+	case e.name[0] == '.':
 		return Dotfile
-	case r.hides(p, name, false):
-		return hidden
-	case r.include == nil && !page.IsFile(name):
+	case !r.include(e.path):
 		return notIncluded // most files of many sites
-	case r.include != nil && !r.include(p.url+escaped):
-		return notIncluded
 	}
-	why := noPage(p.rel, name)
-	if why == listed && slices.Contains(r.index, name) {
-		why = NoPage(p.rel + "/")
+	rel := strings.TrimPrefix(e.path, r.top)
+	why := NoPage(rel)
+	if why == listed && slices.Contains(r.index, e.name) {
+		why = NoPage(path.Dir(rel))
 	}
 	// An error page is a page only if it is named, not if a pattern happens to match it.
-	if why != listed && has(r.Include, p.url+escaped) {
+	if why != listed && has(r.Include, e.path) {
 		return listed
 	}
 	return why
-}
-
-// finds reports whether a scan comes to a path below the root without links.
-func (r *rules) finds(rel string, isFolder bool) bool {
-	if rel == "." {
-		return isFolder
-	}
-	p := r.top()
-	for name := range strings.SplitSeq(rel, "/") {
-		if r.folder(&p, name) != listed {
-			return false
-		}
-		p = p.child(name)
-	}
-	return isFolder || page.IsFile(rel)
 }
 
 // ownershipName matches the names of files that prove to some service who owns the site.
@@ -151,26 +128,15 @@ var errorPagePath = regexp.MustCompile(`(?i)^(?:[a-z]{2}(?:[-_][a-z0-9]{2,8})?/)
 
 // NoPage returns why a path below the root, such as 404.html or de/404/, is no page by its name, unless 'include' names it:
 // it is an error page, or proves the site's ownership; "": it may be one.
-func NoPage(path string) string {
-	name := path[strings.LastIndexByte(strings.TrimSuffix(path, "/"), '/')+1:]
-	return noPage(strings.TrimSuffix(path[:len(path)-len(name)], "/"), name)
-}
-
-// noPage is [NoPage] for a name in a folder. It builds the path only for the few names that may be those of error pages, as a
-// site may have millions of files.
-func noPage(folder, name string) string {
-	if name == "" {
-		return listed
-	}
-	// Only what begins so can match the first two expressions, and nothing of that the third one.
-	if strings.IndexByte("245oO", name[0]) < 0 {
-		if ownershipName.MatchString(name) {
-			return ownershipFile
-		}
-		return listed
-	}
-	if errorPageName.MatchString(name) || errorPagePath.MatchString(strings.TrimPrefix(folder+"/"+name, "/")) {
+func NoPage(rel string) string {
+	name := path.Base(rel)
+	// A site may have millions of files: most cannot be error pages by the first letter.
+	mayBeError := strings.IndexByte("245oO", name[0]) >= 0
+	switch {
+	case mayBeError && (errorPageName.MatchString(name) || errorPagePath.MatchString(rel)):
 		return errorPage
+	case ownershipName.MatchString(name):
+		return ownershipFile
 	}
 	return listed
 }

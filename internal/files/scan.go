@@ -17,26 +17,27 @@ import (
 )
 
 const (
-	maxAhead = 3    // sub-folders of a folder that are read at a time
-	batchLen = 1024 // entries of a folder that are read at a time
+	readAhead = 3    // sub-folders of a folder that are read before they are emitted, the one that is next included
+	batchLen  = 1024 // entries of a folder that are read at a time
 )
 
 // entry is one page or sub-folder of a folder.
 type entry struct {
 	name   string // as it is on disk
-	key    string // as it is listed: percent-encoded; in the end, that of a folder ends in "/", and that of an index file is empty
+	path   string // in the URL, percent-encoded; in the end, as it is listed, and that of a folder ends in "/"
 	isLink bool
 	info
 }
 
 // folder is a folder from when it is to be read until it is emitted.
 type folder struct {
-	place
+	url  string // its path, percent-encoded: "/" or "/docs/a/b/"
 	real string // path on disk without links; "": it is in a virtual file system
+	why  string // it is not read
 
 	// Filled in by the goroutine that reads it.
 	done    chan struct{} // closed then
-	entries []entry       // sorted by key
+	entries []entry       // sorted by path
 	err     error         // why it could not be read
 }
 
@@ -45,11 +46,9 @@ type scan struct {
 	ctx     context.Context
 	options *Options
 	rules   *rules
-	disk    string      // the root's path without links; "": it is in a virtual file system
-	front   string      // path of the file that Options.Front names; "": none
-	shown   fs.FileInfo // of this file
+	disk    string // the root's path without links; "": it is in a virtual file system
+	front   string // path below the root of the file that Options.Front names; "": none
 	yield   func(page.Page) error
-	ahead   int // sub-folders of a folder that are read before they are emitted, the one that is next included
 	reading sync.WaitGroup
 
 	counting sync.Mutex // of stats
@@ -68,9 +67,6 @@ func (s *scan) begin() error {
 		return err
 	}
 	s.rules = newRules(o, base)
-	if o.Front != "" {
-		s.front, s.shown = o.shownAt(o.At + "/")
-	}
 	if o.FS != nil {
 		return nil
 	}
@@ -78,6 +74,7 @@ func (s *scan) begin() error {
 	if err != nil {
 		return err
 	}
+	s.targets[s.disk] = true
 	o.Watch.addRoot(base)
 	o.Watch.addRoot(s.disk)
 	return CheckRoot(s.disk)
@@ -91,71 +88,84 @@ func (s *scan) failed(err error) error {
 	return fmt.Errorf("scanning %s: %w", s.options.Root, err)
 }
 
+// emitFront yields the page of Options.Front, which comes before all others.
+func (s *scan) emitFront(top *folder) error {
+	if s.options.Front == "" {
+		return nil
+	}
+	name, shown := s.options.shownAt(top.url)
+	if name == "" {
+		return nil
+	}
+	s.front = name
+	front, _ := infoOf(shown, nil)
+	return s.emitPage(top, &entry{path: top.url, info: front})
+}
+
 // emit yields the pages of f and all folders below it.
 func (s *scan) emit(f *folder) error {
 	var ahead []*folder
 	next := 0 // entry from which on nothing is read ahead
 	for i := range f.entries {
 		e := &f.entries[i]
-		next = max(next, i)
-		for ; e.isFolder && next < len(f.entries) && len(ahead) < s.ahead; next++ {
+		if !e.isFolder {
+			if err := s.emitPage(f, e); err != nil {
+				return err
+			}
+			continue
+		}
+		for next = max(next, i); next < len(f.entries) && len(ahead) < readAhead; next++ {
 			if sub := &f.entries[next]; sub.isFolder {
 				ahead = append(ahead, s.enter(f, sub))
 			}
 		}
-		var err error
-		var sub *folder
-		if e.isFolder {
-			sub = ahead[0]
-			ahead = ahead[1:]
-		}
-		real, why := s.follow(f, e)
-		if why != listed {
-			s.leaveOut(why, path.Join(f.rel, e.name))
-			continue
-		}
-		if sub == nil {
-			err = s.emitPage(f, e)
-		} else {
-			err = s.reach(sub, real)
-		}
-		if err != nil {
+		sub := ahead[0]
+		ahead = ahead[1:]
+		if err := s.reach(sub); err != nil {
 			return err
 		}
 	}
 	return s.ctx.Err()
 }
 
-// enter begins to read a sub-folder. One that a link leads to waits until it is reached: whether it is wanted depends on what was
-// emitted before.
+// enter begins to read a sub-folder.
 func (s *scan) enter(f *folder, e *entry) *folder {
-	sub := &folder{place: f.child(e.name), real: filepath.Join(f.real, e.name)}
-	if !e.isLink {
+	sub := &folder{url: e.path, real: filepath.Join(f.real, e.name)}
+	if e.isLink {
+		sub.real, sub.why = s.follow(f, e)
+	}
+	if sub.why == listed {
 		s.read(sub)
 	}
 	return sub
 }
 
-// reach emits a sub-folder, once it is read. real is where it lies if a link leads to it.
-func (s *scan) reach(sub *folder, real string) error {
-	if real != "" {
-		sub.real = real
-		s.read(sub)
+// reach emits a sub-folder, once it is read.
+func (s *scan) reach(sub *folder) error {
+	if sub.why == listed {
+		<-sub.done
+		sub.why = reasonOf(sub.err)
 	}
-	<-sub.done
-	if sub.err == nil {
+	switch {
+	case sub.why == listed:
 		return s.emit(sub)
-	}
-	if endsScan(sub.err) || s.ctx.Err() != nil || sub.rel == "" {
+	case endsScan(sub.err), s.ctx.Err() != nil, sub.url == s.rules.top:
 		return s.failed(sub.err)
 	}
-	s.leaveOut(reasonOf(sub.err), sub.rel)
+	s.leaveOut(sub.why, sub.url)
 	return nil
 }
 
 // emitPage yields the page of an entry of f.
 func (s *scan) emitPage(f *folder, e *entry) error {
-	p := page.Page{Path: f.url + e.key, Version: e.version}
+	isFront := e.path == s.rules.top // which is listed in any case
+	if e.isLink && !isFront && s.disk != "" {
+		if _, why := s.follow(f, e); why != listed {
+			s.leaveOut(why, e.path)
+			return nil
+		}
+	}
+	p := page.Page{Path: e.path, Version: e.version}
 	// Some build systems and archives write the epoch, or 1980, for none.
 	if page.Earliest <= e.time && e.time <= s.options.Now.Unix() {
 		p.FileTime = e.time
@@ -163,12 +173,9 @@ func (s *scan) emitPage(f *folder, e *entry) error {
 	return s.yield(p)
 }
 
-// follow returns the path on disk to which an entry of f leads that is a link, without links, or why that is not listed.
+// follow returns the path on disk to which an entry of f leads that is a link, without links, or why that is not listed. What
+// lies below the root is found without the link, unless it lies in a folder with a dot, as in the volume of a ConfigMap.
 func (s *scan) follow(f *folder, e *entry) (real, why string) {
-	isFront := f.rel == "" && e.key == "" // which is listed in any case
-	if !e.isLink || isFront || s.disk == "" && !e.isFolder {
-		return "", listed
-	}
 	if s.disk == "" {
 		return "", unknownTarget // it may lead anywhere, back to here too
 	}
@@ -176,10 +183,9 @@ func (s *scan) follow(f *folder, e *entry) (real, why string) {
 	if err != nil {
 		return "", reasonOf(err)
 	}
-	isLoop := strings.HasPrefix(f.real+separator, strings.TrimSuffix(real, separator)+separator)
-	rel, err := filepath.Rel(s.disk, real)
-	isInside := err == nil && filepath.IsLocal(rel)
-	isFound := isInside && s.rules.finds(filepath.ToSlash(rel), e.isFolder)
+	_, isLoop := below(real, f.real)
+	rel, isInside := below(s.disk, real)
+	isFound := isInside && !strings.Contains(separator+rel, separator+".")
 	if isLoop || isFound || s.targets[real] {
 		return "", duplicate
 	}
@@ -187,13 +193,19 @@ func (s *scan) follow(f *folder, e *entry) (real, why string) {
 	return real, listed
 }
 
-// leaveOut counts what is left out, by its path below the root.
-func (s *scan) leaveOut(why, rel string) {
+// below returns the path of a file below a folder, or that it does not lie there.
+func below(folder, file string) (rel string, isBelow bool) {
+	rel, err := filepath.Rel(folder, file)
+	return rel, err == nil && filepath.IsLocal(rel)
+}
+
+// leaveOut counts what is left out, by its path in the URL.
+func (s *scan) leaveOut(why, url string) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	s.stats.LeftOut[why]++
 	if why == Unreadable {
-		all := append(s.stats.Unreadable, path.Join(s.options.Root, rel))
+		all := append(s.stats.Unreadable, path.Join(s.options.Root, s.rules.below(url)))
 		slices.Sort(all)
 		s.stats.Unreadable = all[:min(len(all), maxUnreadable)]
 	}
@@ -215,7 +227,7 @@ type reader struct {
 	*folder
 	folderReader
 	index int             // in rules.index: the preferred name that something has
-	names map[string]bool // for clean URLs
+	names map[string]bool // for clean URLs: what there is; a folder: whether it counts
 }
 
 // read fills in the folder's entries. The error is why nothing of it could be read, or one that ends the scan.
@@ -228,14 +240,22 @@ func (r *reader) read() (err error) {
 		r.folderReader, err = openDisk(r.real)
 	} else {
 		fsys, root := r.options.fileSystem()
-		r.folderReader, err = openFS(fsys, path.Join(root, r.rel))
+		r.folderReader, err = openFS(fsys, path.Join(root, r.rules.below(r.url)))
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }()
 	for err == nil {
-		err = r.readBatch()
+		var some []fs.DirEntry
+		some, err = r.ReadDir(batchLen)
+		r.entries = slices.Grow(r.entries, len(some))
+		for _, d := range some {
+			if err := r.add(d); endsScan(err) {
+				return err
+			}
+		}
+		err = cmp.Or(r.ctx.Err(), err)
 	}
 	if err != io.EOF {
 		return err
@@ -244,42 +264,28 @@ func (r *reader) read() (err error) {
 	return nil
 }
 
-// readBatch adds the next entries. The error is io.EOF, why they cannot be read, or one that ends the scan.
-func (r *reader) readBatch() error {
-	entries, err := r.ReadDir(batchLen)
-	r.entries = slices.Grow(r.entries, len(entries))
-	for _, d := range entries {
-		if err := r.add(d); endsScan(err) {
-			return err
-		}
-	}
-	return cmp.Or(r.ctx.Err(), err)
-}
-
 // add adds an entry, or notes why it is left out. A file is examined only if its name may be that of a page. The error is that of
 // examining it.
 func (r *reader) add(d fs.DirEntry) (err error) {
-	e := entry{name: d.Name(), isLink: d.Type()&fs.ModeSymlink != 0}
+	name := d.Name()
+	e := entry{name: name, path: r.url + page.Escape(name), isLink: d.Type()&fs.ModeSymlink != 0}
 	e.isFolder = d.IsDir()
-	e.key = page.Escape(e.name)
-	if e.isLink && e.name[0] != '.' {
+	if e.isLink {
 		e.info, err = r.examine(d)
 	}
-	why := listed
-	if err == nil {
+	why := reasonOf(err)
+	if why == listed {
 		why = r.judge(&e)
 	}
 	if why == listed && !e.isFolder && !e.isLink {
 		e.info, err = r.examine(d)
-	}
-	switch {
-	case err != nil:
 		why = reasonOf(err)
-	case why == listed && !e.isFolder && !e.isRegular:
+	}
+	if why == listed && !e.isFolder && !e.isRegular {
 		why = notRegular
 	}
 	if why != listed {
-		r.leaveOut(why, path.Join(r.rel, e.name))
+		r.leaveOut(why, e.path)
 		return err
 	}
 	r.entries = append(r.entries, e)
@@ -287,15 +293,9 @@ func (r *reader) add(d fs.DirEntry) (err error) {
 }
 
 // judge returns why an entry is left out by its name, or listed. Other files of the folder are listed by what there is.
-func (r *reader) judge(e *entry) (why string) {
-	if e.isFolder {
-		why = r.rules.folder(&r.place, e.name)
-	} else {
-		why = r.rules.file(&r.place, e.name, e.key)
-	}
-	// A file server passes over what it hides.
-	if why == hidden {
-		return why
+func (r *reader) judge(e *entry) string {
+	if r.rules.hides(e) {
+		return hidden // a file server passes over it
 	}
 	// It takes the first index that there is.
 	if i := slices.Index(r.rules.index[:r.index], e.name); i >= 0 {
@@ -305,41 +305,43 @@ func (r *reader) judge(e *entry) (why string) {
 	if spelling.Clean && (!e.isFolder || spelling.KeepBesideFolders) {
 		r.names[e.name] = true
 	}
-	return why
+	if e.isFolder {
+		return r.rules.folder(e)
+	}
+	return r.rules.file(e)
 }
 
 // finish applies the rules that need all names of the folder, and sorts the entries.
 func (r *reader) finish() {
 	kept := r.entries[:0]
 	for _, e := range r.entries {
-		key := e.key
-		stem, isHTML := strings.CutSuffix(e.name, ".html")
-		isIndex := slices.Index(r.rules.index, e.name) == r.index && !e.isFolder
-		isClean := isHTML && !e.isFolder && r.options.Spelling.Clean && !r.names[stem]
-		switch {
-		case e.isFolder:
-			key += "/"
-		case isIndex:
-			key = "" // the folder's URL
-		case isClean:
-			key = strings.TrimSuffix(key, ".html")
-		}
-		isShown := r.front != "" && (path.Join(r.rel, e.name) == r.front || r.rel+key == "")
-		if isShown {
+		named := e.path
+		e.path = r.listedPath(&e)
+		isFront := r.front != "" && (e.path == r.rules.top || r.rules.below(named) == r.front)
+		if isFront {
 			continue
 		}
-		isExcluded := r.rules.exclude != nil && (r.rules.exclude(r.url+e.key) || r.rules.exclude(r.url+key))
+		isExcluded := r.rules.exclude(named) || r.rules.exclude(e.path)
 		if isExcluded && !e.isFolder {
-			r.leaveOut(excluded, path.Join(r.rel, e.name))
+			r.leaveOut(excluded, named)
 			continue
 		}
-		e.key = key
 		kept = append(kept, e)
 	}
-	if r.front != "" && r.rel == "" {
-		shown, _ := infoOf(r.shown, nil)
-		kept = append(kept, entry{info: shown})
-	}
-	slices.SortFunc(kept, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(kept, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	r.entries = kept
+}
+
+// listedPath returns the path by which an entry is listed.
+func (r *reader) listedPath(e *entry) string {
+	stem, isHTML := strings.CutSuffix(e.name, ".html")
+	switch {
+	case e.isFolder:
+		return e.path + "/"
+	case slices.Index(r.rules.index, e.name) == r.index:
+		return r.url
+	case isHTML && r.options.Spelling.Clean && !r.names[stem]:
+		return strings.TrimSuffix(e.path, ".html")
+	}
+	return e.path
 }
