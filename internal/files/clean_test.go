@@ -70,7 +70,7 @@ func TestLearnSpelling(t *testing.T) {
 		"beside a folder":      {besides, trying(besides, "{path}", "{path}.html"), true, false},
 		"folders before pages": {besides, trying(besides, "{path}", "{path}/", "{path}.html"), true, true},
 		"one of another folder": {tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html": ""},
-			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": ""}, "{path}", "{path}.html"), false, true},
+			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html.html": ""}, "{path}", "{path}.html"), false, true},
 		"other pages than three": {tree{"a/x.html": "", "b/x.html": "", "c/x.html": "", "d/x.html": ""}, func(path string) Response {
 			if strings.HasPrefix(path, "/a/") {
 				t.Errorf("%s is requested", path)

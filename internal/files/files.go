@@ -36,8 +36,7 @@ type Options struct {
 	// Root, which is /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
 	//
 	// Error pages such as 404.html, and files that prove a site's ownership, are pages only if a pattern without a
-	// wildcard names them. The folders node_modules and bower_components are entered only for a pattern that names
-	// them, such as /node_modules/docs/*.
+	// wildcard names them. The folders node_modules and bower_components are never entered.
 	Include []string
 
 	// Exclude are patterns of the files that are not pages. They match the same paths as Include; for an index file
@@ -102,16 +101,19 @@ func TimeOf(o Options, path string) int64 {
 
 // Shows reports whether what a file server would show at a path, as in [TimeOf], is a body, or begins with it if that is cut.
 func Shows(o Options, url string, body []byte, isCut bool) bool {
-	name, _ := o.shownAt(url)
+	name, info := o.shownAt(url)
+	size := int64(len(body))
+	if name == "" || info.Size() != size && !isCut {
+		return false
+	}
 	fsys, root := o.fileSystem()
 	file, err := fsys.Open(path.Join(root, name))
-	if err != nil || name == "" {
+	if err != nil {
 		return false
 	}
 	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, int64(len(body))+1))
-	isWhole := len(content) == len(body)
-	return err == nil && (isWhole || isCut) && bytes.HasPrefix(content, body)
+	content, err := io.ReadAll(io.LimitReader(file, size))
+	return err == nil && bytes.Equal(content, body)
 }
 
 // shownAt returns the path below Root of the regular file that would be shown at a normal path; "": there is none.
@@ -171,7 +173,7 @@ type Stats struct {
 	// LeftOut counts what is not listed, by reason. A folder that is not entered counts once.
 	LeftOut map[string]int
 
-	// Unreadable holds the first of the paths that could not be read, as the operating system or the FS knows them.
+	// Unreadable holds some of the paths that could not be read, as the operating system or the FS knows them.
 	Unreadable []string
 }
 
@@ -191,8 +193,8 @@ const maxUnreadable = 3 // paths in Stats.Unreadable
 
 // Scan yields the pages below o.Root in the order of [page.Compare], each once.
 //
-// Symbolic links are followed as a file server does, unless they lead to what a scan finds without them, or has found by
-// another link. In a virtual file system, links to folders are not followed.
+// Symbolic links are followed as a file server does, unless they lead below the root, where a scan finds all but what lies in a
+// folder with a dot, or to what it has found by another link. In a virtual file system, links to folders are not followed.
 //
 // Scan returns the first error of yield, or ctx's. A root that is missing, may not be read or is no folder is an error
 // that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that [CheckRoot] refuses, or a link to such

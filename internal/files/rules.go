@@ -71,12 +71,10 @@ func has(patterns []string, path string) bool {
 
 // folder returns why a folder is not entered, or listed.
 func (r *rules) folder(e *entry) string {
-	isNamed := func(pattern string) bool { return strings.Contains(pattern, "/"+e.name+"/") }
-	isDependency := e.name == "node_modules" || e.name == "bower_components"
 	switch {
 	case e.name[0] == '.':
 		return Dotfile
-	case isDependency && !slices.ContainsFunc(r.Include, isNamed):
+	case e.name == "node_modules", e.name == "bower_components":
 		return dependencyFolder
 	case has(r.Exclude, e.path+"/*"):
 		return excluded

@@ -204,10 +204,8 @@ func (s *scan) leaveOut(why, url string) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	s.stats.LeftOut[why]++
-	if why == Unreadable {
-		all := append(s.stats.Unreadable, path.Join(s.options.Root, s.rules.below(url)))
-		slices.Sort(all)
-		s.stats.Unreadable = all[:min(len(all), maxUnreadable)]
+	if why == Unreadable && len(s.stats.Unreadable) < maxUnreadable {
+		s.stats.Unreadable = append(s.stats.Unreadable, path.Join(s.options.Root, s.rules.below(url)))
 	}
 }
 
