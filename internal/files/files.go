@@ -3,11 +3,9 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -99,21 +97,14 @@ func TimeOf(o Options, path string) int64 {
 	return max(info.ModTime().Unix(), 1)
 }
 
-// Shows reports whether what a file server would show at a path, as in [TimeOf], is a body, or begins with it if that is cut.
-func Shows(o Options, url string, body []byte, isCut bool) bool {
-	name, info := o.shownAt(url)
+// Shows reports whether what a file server would show at a path, as in [TimeOf], has the size of a body, or more if that is cut.
+func Shows(o Options, path string, body []byte, isCut bool) bool {
+	_, info := o.shownAt(path)
+	if info == nil {
+		return false
+	}
 	size := int64(len(body))
-	if name == "" || info.Size() != size && !isCut {
-		return false
-	}
-	fsys, root := o.fileSystem()
-	file, err := fsys.Open(path.Join(root, name))
-	if err != nil {
-		return false
-	}
-	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, size))
-	return err == nil && bytes.Equal(content, body)
+	return info.Size() == size || isCut && info.Size() > size
 }
 
 // shownAt returns the path below Root of the regular file that would be shown at a normal path; "": there is none.
@@ -196,34 +187,30 @@ const maxUnreadable = 3 // paths in Stats.Unreadable
 // Symbolic links are followed as a file server does, unless they lead below the root, where a scan finds all but what lies in a
 // folder with a dot, or to what it has found by another link. In a virtual file system, links to folders are not followed.
 //
-// Scan returns the first error of yield, or ctx's. A root that is missing, may not be read or is no folder is an error
+// Scan returns the first error or panic of yield, or ctx's error. A root that is missing, may not be read or is no folder is an error
 // that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that [CheckRoot] refuses, or a link to such
 // a one, is an error, too. Other errors below the root are counted in [Stats], unless the process lacks memory or file
 // descriptors, or the file system panics: then pages would be missed, and the scan ends with that error.
 //
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	s := &scan{
-		options: &o,
+		rules:   newRules(&o),
+		ctx:     ctx,
 		yield:   yield,
 		stats:   Stats{LeftOut: make(map[string]int)},
 		targets: make(map[string]bool),
 	}
-	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithCancel(ctx)
 	defer s.reading.Wait()
 	defer cancel()
-	err := caught(s.begin)
-	if err != nil {
-		return s.stats, s.failed(err)
+	err := caught(s.run)
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case err != nil:
+		err = fmt.Errorf("scanning %s: %w", o.Root, err)
 	}
-	top := &folder{url: s.rules.top, real: s.disk}
-	err = s.emitFront(top)
-	if err != nil {
-		return s.stats, err
-	}
-	s.read(top)
-	err = s.reach(top)
 	return s.stats, err
 }
 

@@ -13,21 +13,19 @@ import (
 // rules are the Options for names and paths. What they leave out is not requested; the response decides about all else.
 type rules struct {
 	*Options
-	index    []string // names of index files, the preferred first
-	include  func(path string) bool
-	exclude  func(path string) bool
-	top      string // path of the root in the URL
-	basePath string // the absolute path of the root, as hidden files are named
+	index   []string // names of index files, the preferred first
+	include func(path string) bool
+	exclude func(path string) bool
+	top     string // path of the root in the URL
 }
 
-func newRules(o *Options, basePath string) *rules {
-	r := &rules{
-		Options:  o,
-		index:    o.IndexNames(),
-		include:  page.IsFile,
-		exclude:  func(string) bool { return false },
-		top:      o.At + "/",
-		basePath: basePath,
+func newRules(o *Options) rules {
+	r := rules{
+		Options: o,
+		index:   o.IndexNames(),
+		include: page.IsFile,
+		exclude: func(string) bool { return false },
+		top:     o.At + "/",
 	}
 	if len(o.Include) > 0 {
 		r.include = o.Compile(o.Include)
@@ -53,7 +51,7 @@ func (r *rules) hides(e *entry) bool {
 		if !e.isFolder && !matches(filepath.Base(hidden), e.name) {
 			return false
 		}
-		full := filepath.Join(r.basePath, r.below(e.path))
+		full, _ := filepath.Abs(filepath.Join(r.Root, r.below(e.path)))
 		return full == hidden && e.isFolder || matches(hidden, full) && !e.isFolder
 	})
 }
@@ -69,8 +67,8 @@ func has(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return strings.EqualFold(pattern, decoded) })
 }
 
-// folder returns why a folder is not entered, or listed.
-func (r *rules) folder(e *entry) string {
+// judgeFolder returns why a folder is not entered, or listed.
+func (r *rules) judgeFolder(e *entry) string {
 	switch {
 	case e.name[0] == '.':
 		return Dotfile
@@ -82,8 +80,8 @@ func (r *rules) folder(e *entry) string {
 	return listed
 }
 
-// file returns why a file is not listed by its name and path, Exclude apart, or listed.
-func (r *rules) file(e *entry) string {
+// judgeFile returns why a file is not listed by its name and path, Exclude apart, or listed.
+func (r *rules) judgeFile(e *entry) string {
 	switch {
 	case e.name[0] == '.':
 		return Dotfile

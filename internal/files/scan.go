@@ -3,7 +3,6 @@ package files
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -43,9 +42,8 @@ type folder struct {
 
 // scan is one run of Scan. Folders are emitted in order, and a few are read ahead, each by a goroutine.
 type scan struct {
+	rules
 	ctx     context.Context
-	options *Options
-	rules   *rules
 	disk    string // the root's path without links; "": it is in a virtual file system
 	front   string // path below the root of the file that Options.Front names; "": none
 	yield   func(page.Page) error
@@ -56,50 +54,44 @@ type scan struct {
 	targets  map[string]bool // files and folders that links led to, without links
 }
 
-// begin checks the root.
-func (s *scan) begin() error {
-	o := s.options
-	base, err := filepath.Abs(o.Root)
-	if err == nil {
-		err = o.checkFolder()
+// run yields the pages of all folders.
+func (s *scan) run() error {
+	err := s.begin()
+	if err != nil {
+		return err
+	}
+	top := &folder{url: s.top, real: s.disk}
+	// The front page comes before all others.
+	name, shown := s.shownAt(s.top)
+	if s.Front != "" && name != "" {
+		s.front = name
+		front, _ := infoOf(shown, nil)
+		err = s.emitPage(top, &entry{path: s.top, info: front})
 	}
 	if err != nil {
 		return err
 	}
-	s.rules = newRules(o, base)
-	if o.FS != nil {
-		return nil
+	s.read(top)
+	return s.reach(top)
+}
+
+// begin checks the root.
+func (s *scan) begin() error {
+	base, err := filepath.Abs(s.Root)
+	if err == nil {
+		err = s.checkFolder()
+	}
+	if err != nil || s.FS != nil {
+		return err
 	}
 	s.disk, err = filepath.EvalSymlinks(base)
 	if err != nil {
 		return err
 	}
 	s.targets[s.disk] = true
-	o.Watch.addRoot(base)
-	o.Watch.addRoot(s.disk)
+	s.Watch.addRoot(base)
+	s.Watch.addRoot(s.disk)
 	return CheckRoot(s.disk)
-}
-
-// failed returns the error of a scan that ends with err.
-func (s *scan) failed(err error) error {
-	if s.ctx.Err() != nil {
-		return s.ctx.Err()
-	}
-	return fmt.Errorf("scanning %s: %w", s.options.Root, err)
-}
-
-// emitFront yields the page of Options.Front, which comes before all others.
-func (s *scan) emitFront(top *folder) error {
-	if s.options.Front == "" {
-		return nil
-	}
-	name, shown := s.options.shownAt(top.url)
-	if name == "" {
-		return nil
-	}
-	s.front = name
-	front, _ := infoOf(shown, nil)
-	return s.emitPage(top, &entry{path: top.url, info: front})
 }
 
 // emit yields the pages of f and all folders below it.
@@ -149,8 +141,8 @@ func (s *scan) reach(sub *folder) error {
 	switch {
 	case sub.why == listed:
 		return s.emit(sub)
-	case endsScan(sub.err), s.ctx.Err() != nil, sub.url == s.rules.top:
-		return s.failed(sub.err)
+	case endsScan(sub.err), s.ctx.Err() != nil, sub.url == s.top:
+		return sub.err
 	}
 	s.leaveOut(sub.why, sub.url)
 	return nil
@@ -158,7 +150,7 @@ func (s *scan) reach(sub *folder) error {
 
 // emitPage yields the page of an entry of f.
 func (s *scan) emitPage(f *folder, e *entry) error {
-	isFront := e.path == s.rules.top // which is listed in any case
+	isFront := e.path == s.top // which is listed in any case
 	if e.isLink && !isFront && s.disk != "" {
 		if _, why := s.follow(f, e); why != listed {
 			s.leaveOut(why, e.path)
@@ -167,7 +159,7 @@ func (s *scan) emitPage(f *folder, e *entry) error {
 	}
 	p := page.Page{Path: e.path, Version: e.version}
 	// Some build systems and archives write the epoch, or 1980, for none.
-	if page.Earliest <= e.time && e.time <= s.options.Now.Unix() {
+	if page.Earliest <= e.time && e.time <= s.Now.Unix() {
 		p.FileTime = e.time
 	}
 	return s.yield(p)
@@ -183,8 +175,8 @@ func (s *scan) follow(f *folder, e *entry) (real, why string) {
 	if err != nil {
 		return "", reasonOf(err)
 	}
-	_, isLoop := below(real, f.real)
-	rel, isInside := below(s.disk, real)
+	_, isLoop := within(real, f.real)
+	rel, isInside := within(s.disk, real)
 	isFound := isInside && !strings.Contains(separator+rel, separator+".")
 	if isLoop || isFound || s.targets[real] {
 		return "", duplicate
@@ -193,8 +185,8 @@ func (s *scan) follow(f *folder, e *entry) (real, why string) {
 	return real, listed
 }
 
-// below returns the path of a file below a folder, or that it does not lie there.
-func below(folder, file string) (rel string, isBelow bool) {
+// within returns the path of a file below a folder, or that it does not lie there.
+func within(folder, file string) (rel string, isWithin bool) {
 	rel, err := filepath.Rel(folder, file)
 	return rel, err == nil && filepath.IsLocal(rel)
 }
@@ -205,7 +197,7 @@ func (s *scan) leaveOut(why, url string) {
 	defer s.counting.Unlock()
 	s.stats.LeftOut[why]++
 	if why == Unreadable && len(s.stats.Unreadable) < maxUnreadable {
-		s.stats.Unreadable = append(s.stats.Unreadable, path.Join(s.options.Root, s.rules.below(url)))
+		s.stats.Unreadable = append(s.stats.Unreadable, path.Join(s.Root, s.below(url)))
 	}
 }
 
@@ -214,7 +206,7 @@ func (s *scan) read(f *folder) {
 	f.done = make(chan struct{})
 	s.reading.Go(func() {
 		defer close(f.done)
-		r := &reader{scan: s, folder: f, index: len(s.rules.index), names: make(map[string]bool)}
+		r := &reader{scan: s, folder: f, first: len(s.index), names: make(map[string]bool)}
 		f.err = caught(r.read)
 	})
 }
@@ -224,7 +216,7 @@ type reader struct {
 	*scan
 	*folder
 	folderReader
-	index int             // in rules.index: the preferred name that something has
+	first int             // in rules.index: the preferred name that something has
 	names map[string]bool // for clean URLs: what there is; a folder: whether it counts
 }
 
@@ -234,11 +226,11 @@ func (r *reader) read() (err error) {
 	runtime.Gosched()
 	if r.disk != "" {
 		// Before it is read: what changes afterwards is told.
-		r.options.Watch.add(r.real, "")
+		r.Watch.add(r.real, "")
 		r.folderReader, err = openDisk(r.real)
 	} else {
-		fsys, root := r.options.fileSystem()
-		r.folderReader, err = openFS(fsys, path.Join(root, r.rules.below(r.url)))
+		fsys, root := r.fileSystem()
+		r.folderReader, err = openFS(fsys, path.Join(root, r.below(r.url)))
 	}
 	if err != nil {
 		return err
@@ -292,21 +284,21 @@ func (r *reader) add(d fs.DirEntry) (err error) {
 
 // judge returns why an entry is left out by its name, or listed. Other files of the folder are listed by what there is.
 func (r *reader) judge(e *entry) string {
-	if r.rules.hides(e) {
+	if r.hides(e) {
 		return hidden // a file server passes over it
 	}
 	// It takes the first index that there is.
-	if i := slices.Index(r.rules.index[:r.index], e.name); i >= 0 {
-		r.index = i
+	if i := slices.Index(r.index[:r.first], e.name); i >= 0 {
+		r.first = i
 	}
-	spelling := r.options.Spelling
+	spelling := r.Spelling
 	if spelling.Clean && (!e.isFolder || spelling.KeepBesideFolders) {
 		r.names[e.name] = true
 	}
 	if e.isFolder {
-		return r.rules.folder(e)
+		return r.judgeFolder(e)
 	}
-	return r.rules.file(e)
+	return r.judgeFile(e)
 }
 
 // finish applies the rules that need all names of the folder, and sorts the entries.
@@ -315,11 +307,11 @@ func (r *reader) finish() {
 	for _, e := range r.entries {
 		named := e.path
 		e.path = r.listedPath(&e)
-		isFront := r.front != "" && (e.path == r.rules.top || r.rules.below(named) == r.front)
+		isFront := r.front != "" && (e.path == r.top || r.below(named) == r.front)
 		if isFront {
 			continue
 		}
-		isExcluded := r.rules.exclude(named) || r.rules.exclude(e.path)
+		isExcluded := r.exclude(named) || r.exclude(e.path)
 		if isExcluded && !e.isFolder {
 			r.leaveOut(excluded, named)
 			continue
@@ -336,9 +328,9 @@ func (r *reader) listedPath(e *entry) string {
 	switch {
 	case e.isFolder:
 		return e.path + "/"
-	case slices.Index(r.rules.index, e.name) == r.index:
+	case slices.Index(r.index, e.name) == r.first:
 		return r.url
-	case isHTML && r.options.Spelling.Clean && !r.names[stem]:
+	case isHTML && r.Spelling.Clean && !r.names[stem]:
 		return strings.TrimSuffix(e.path, ".html")
 	}
 	return e.path
