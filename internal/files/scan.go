@@ -32,7 +32,7 @@ type entry struct {
 type folder struct {
 	url  string // its path, percent-encoded: "/" or "/docs/a/b/"
 	real string // path on disk without links; "": it is in a virtual file system
-	why  string // it is not read
+	why  string // it is left out; "": it is read
 
 	// Filled in by the goroutine that reads it.
 	done    chan struct{} // closed then
@@ -216,8 +216,8 @@ type reader struct {
 	*scan
 	*folder
 	folderReader
-	first int             // in rules.index: the preferred name that something has
-	names map[string]bool // for clean URLs: what there is; a folder: whether it counts
+	first int             // in rules.index: the preferred name that there is
+	names map[string]bool // for clean URLs: names whose files are not listed without ".html"
 }
 
 // read fills in the folder's entries. The error is why nothing of it could be read, or one that ends the scan.
