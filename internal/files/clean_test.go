@@ -32,6 +32,7 @@ func trying(files tree, names ...string) func(path string) Response {
 func TestLearnSpelling(t *testing.T) {
 	pages := tree{"index.html": "home", "about.html": "about", "sub/team.html": "team"}
 	besides := tree{"about.html": "about", "folder.html": "page", "folder/a.html": "a"}
+	crowd := tree{"a.html": "a", "b.html": "b", "c.html": "c", "folder.html": "page", "folder/a.html": "x"}
 	clean := trying(pages, "{path}", "{path}.html")
 	redirecting := func(isFrom func(path string) bool, to func(path string) string) func(path string) Response {
 		return func(path string) Response {
@@ -43,7 +44,7 @@ func TestLearnSpelling(t *testing.T) {
 	}
 	isLong := func(path string) bool { return strings.HasSuffix(path, ".html") }
 	short := func(path string) string { return strings.TrimSuffix(path, ".html") }
-	unknown := []string{"one page for everything", "to another host"}
+	unknown := []string{"no response", "one page for everything", "to another host"}
 	for name, test := range map[string]struct {
 		files       tree
 		get         func(path string) Response
@@ -60,12 +61,22 @@ func TestLearnSpelling(t *testing.T) {
 			tree{"200.html": "app", "about.html": "about", "us.html": "us"},
 			trying(tree{"200.html": "app", "about.html": "about", "us.html": "us"}, "{path}", "{path}.html", "200.html"), true, true,
 		},
+		"no response": {pages, func(string) Response { return Response{} }, false, true},
 		"a file of the short name": {tree{"a.html": "", "b.html": "page", "b": "file"},
 			trying(tree{"a.html": "", "b.html": "page", "b": "file"}, "{path}", "{path}.html"), true, true},
+		"beside a folder, after others": {
+			crowd, trying(crowd, "{path}", "{path}.html"), true, false,
+		},
 		"beside a folder":      {besides, trying(besides, "{path}", "{path}.html"), true, false},
 		"folders before pages": {besides, trying(besides, "{path}", "{path}/", "{path}.html"), true, true},
 		"one of another folder": {tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html": ""},
-			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html.html": ""}, "{path}", "{path}.html"), false, true},
+			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": ""}, "{path}", "{path}.html"), false, true},
+		"other pages than three": {tree{"a/x.html": "", "b/x.html": "", "c/x.html": "", "d/x.html": ""}, func(path string) Response {
+			if strings.HasPrefix(path, "/a/") {
+				t.Errorf("%s is requested", path)
+			}
+			return trying(tree{"b/x.html": "", "c/x.html": "", "d/x.html": ""}, "{path}", "{path}.html")(path)
+		}, true, true},
 	} {
 		o := Options{Root: build(t, test.files), Now: testNow, Compile: compile}
 		got, isKnown, err := LearnSpelling(t.Context(), o, test.get)
