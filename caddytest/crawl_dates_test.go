@@ -260,7 +260,7 @@ func TestDatesOfApplications(t *testing.T) {
 	s.WantDates(originOf("app"), want)
 
 	// A text that is always another one has no date.
-	app.respond("/3.html", modified("", "ticket"+" {n}"))
+	app.respond("/3.html", modified("", "visitor"+" {n}"))
 	for range 3 {
 		touch()
 		s.Refreshes(2)

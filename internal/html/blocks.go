@@ -12,6 +12,8 @@ type tally struct {
 	size int
 }
 
+func (t tally) plus(o tally) tally { return tally{t.sum + o.sum, t.size + o.size} }
+
 // Kinds of words. Behind the words of a part of the page are those in its links.
 const (
 	mainWords = iota
@@ -35,8 +37,10 @@ const (
 //  5. In stamps and counters, digits, months and weekdays count as one sign: see masker.
 type blockCounter struct {
 	tallies [kinds]tally
+	block   text // which is being read
 	words   text // those of the block that are not in links to pages of the site
 	linked  text // and those that are
+	label   []byte
 	masker  masker
 
 	headings []int // where each <h1> to <h6> ends, in bytes of words of its kind
@@ -46,36 +50,46 @@ type blockCounter struct {
 	inLink   bool // to a page of the site
 	leaves   bool // which is another page
 	hasOther bool // the block has a link to another page
+
+	isCut bool // the page is longer than [MaxBody]
+	limit int  // where its text ends then; 0: it has not begun
 }
 
-// writeText adds text of the body, unless it is not shown or stands beside the content.
+// writeText adds text of the body, unless it is not shown or stands beside the content. Of a page that is cut, half of
+// [MaxBody] counts from the first word on: else a longer header would push text out, and change it.
 func (r *reader) writeText(s []byte) {
 	isShown := r.region&(inTemplate|inSVG|inNoscript) == 0
 	isTitle := r.inTitle && !r.inLink // which counts wherever it is
 	if !isShown || !isTitle && !r.region.hasContent() {
 		return
 	}
-	if r.region.hasContent() {
-		r.texts[r.part()].write(s)
+	if r.isCut {
+		r.limit = cmp.Or(r.limit, r.start+MaxBody/2)
+		s = s[:min(len(s), max(r.limit-r.start, 0))]
 	}
+	begin := len(r.block.buf)
+	r.block.write(s)
+	cleaned := r.block.buf[begin:]
 	if r.inLink {
 		r.hasOther = r.hasOther || r.leaves
 		r.words.space = true
-		r.linked.write(s)
+		r.linked.add(cleaned)
 		return
 	}
-	r.words.write(s)
+	r.words.add(cleaned)
 }
 
 // gap ends a block: an element that is not inline begins or ends here; isHeading says that it is a heading which ends.
 func (r *reader) gap(isHeading bool) {
-	r.texts[r.part()].space = true
-	isEmpty := len(r.words.buf)+len(r.linked.buf) == 0
-	if r.region&inNoscript != 0 || isEmpty {
+	if r.region&inNoscript != 0 || len(r.block.buf) == 0 {
 		return
 	}
+	if r.region.hasContent() {
+		r.texts[r.part()].write(r.block.buf)
+	}
 	if len(r.linked.buf) > 0 && r.masker.isDate(r.words.buf) { // which counts as the link beside it
-		r.linked.writeApart(r.words.buf)
+		r.linked.space = true
+		r.linked.add(r.words.buf)
 		r.words.reset()
 	}
 	words := r.words.buf
@@ -87,6 +101,7 @@ func (r *reader) gap(isHeading bool) {
 	}
 	r.count(linked, r.kind(true))
 	r.count(words, r.kind(false))
+	r.block.reset()
 	r.words.reset()
 	r.linked.reset()
 	r.hasOther = false
@@ -111,9 +126,9 @@ func (r *reader) count(block []byte, kind int) {
 	if len(block) == 0 {
 		return
 	}
-	t := &r.tallies[kind]
-	t.sum += xxhash.Sum64(r.masker.mask(block))
-	t.size += len(block)
+	hash := xxhash.Sum64(r.masker.mask(block, r.label))
+	r.tallies[kind] = r.tallies[kind].plus(tally{hash, len(block)})
+	r.label = append(r.label[:0], block[:min(len(block), longestStamp)]...)
 }
 
 // countHeading takes note of a heading that ends; isLink says that all of it is in links. One to the page itself is that of
@@ -123,6 +138,18 @@ func (r *reader) countHeading(isLink bool) {
 		r.teasers++
 	}
 	r.headings = append(r.headings, r.tallies[r.kind(false)].size)
+}
+
+// openElement opens the element that has begun.
+func (r *reader) openElement() {
+	e := r.open(r.name, r.attribute("role"))
+	if e == nil {
+		return
+	}
+	e.kind = r.kind(false)
+	e.words = r.tallies[e.kind]
+	e.headings = len(r.headings)
+	e.teasers = r.teasers
 }
 
 // endElement counts all words of an element as words in links if it is a teaser.
@@ -140,20 +167,24 @@ func (r *reader) endElement(e *element) {
 	links.size += words.size - e.words.size
 }
 
-// blockSum returns [Meta.Blocks].
-func (r *reader) blockSum() uint64 {
-	sum := r.tallies[titleWords].sum
+// counted is what counts of the page.
+func (r *reader) counted() tally {
+	title := r.tallies[titleWords]
 	for _, kind := range []int{mainWords, restWords} {
 		words := r.tallies[kind]
 		links := r.tallies[kind+1]
 		isList := links.size > 4*words.size
 		if isList {
-			sum += links.sum
+			return title.plus(words).plus(links)
 		}
-		if isList || words.size > 0 {
-			sum += words.sum
-			break
+		if words.size > 0 {
+			return title.plus(words)
 		}
 	}
-	return max(cmp.Or(sum, r.texts[inHead].hash()), 1)
+	return title
+}
+
+// blockSum returns [Meta.Blocks].
+func (r *reader) blockSum() uint64 {
+	return max(cmp.Or(r.counted().sum, r.texts[inHead].sum()), 1)
 }

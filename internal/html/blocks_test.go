@@ -29,11 +29,14 @@ func TestBlocks(t *testing.T) {
 		{"not beside the content", "<header>x</header><nav>x</nav>a<aside>x</aside><footer>x</footer>", "a"},
 		{"a title in the header", "<header>x<h1>a</h1>x</header><nav><h1>b</h1></nav>c", "a|b|c"},
 		{"a title in the header, and <main>", "<header>x<h1>a</h1></header>x<main>b</main>", "a|b"},
+		{"a title and footers", "<h1>a</h1><footer>x</footer>", "a"},
 		{"main", "x<main>a<header>b</header><aside>c</aside><nav>x</nav><footer>x</footer></main>x<article>x</article>", "a|b|c"},
 		{"main by role", "x<div role=main>a<div>b</div>c</div>x", "a|b|c"},
+		{"two of them", "x<main>a</main>x<main>b</main>x", "a|b"},
 		{"an empty one", "<main></main>a", "a"},
 
 		{"articles and asides in them", "x<article><h1>a</h1>b<header>y</header><aside>y</aside></article>", "x|a|b"},
+		{"an article in <main>", "x<main><article><h1>a</h1>b<header>c</header></article></main>x", "a|b|c"},
 
 		{"links to pages of the site", "a <a href=/b>x</a> b<p><a href='?c'>x</a><p><a href=#d>c</a> <a href=//other.example/>d</a>", "a b|c d"},
 		{"dates beside them", "some words<li><a href=/b>x</a> 2026-11-24<li>3 May 2026: <a href=/c>x</a> |", "some words"},
@@ -51,14 +54,35 @@ func TestBlocks(t *testing.T) {
 		{"no text", "<p><script>x</script>", ""},
 		{"an empty body", "", ""},
 
-		{"a stamp", "<p>a<div>Last updated 2026-11-24 10:32 UTC</div>", "a| Last updated # # # # # #"},
-		{"a counter", "<p>a<div>128 views</div>", "a| # views"},
-		{"numbers before headings", "<h2>2.1 a</h2><h3>Chapter 3: b</h3><h3>A.2 c</h3><h3>§ 3 d</h3><h3>Part of it</h3><h3>3</h3>", "a|b|c|d|Part of it|3"},
+		{"a stamp", "<p>a<div>Last updated 2026-11-24 10:32 UTC</div>", "a|Last updated #-#-# #:# #"},
+		{"a stamp and its label", "<dl><dt>Last updated<dd>2026-11-24</dl>", "Last updated|#-#-#"},
+		{"a counter", "<p>a<div>128 views</div>", "a|# views"},
+		{"numbers before headings", "<h2>2.1 a</h2><h3>Chapter 3: b</h3>", "a|b"},
 		{"a date", "<p>The meeting is on 24 November 2026", "The meeting is on 24 November 2026"},
 		{"a table of dates", "<table><tr><td>2026-11-24<td>2026-11-25</table>", "2026-11-24|2026-11-25"},
 	} {
 		if got := read(test.body).Blocks; got != sumOf(test.want) {
 			t.Errorf("%s: %s: not the sum of %q", test.name, test.body, test.want)
+		}
+	}
+}
+
+func TestBlocksUnknown(t *testing.T) {
+	if got := Header(testPage).Blocks; got != 0 {
+		t.Errorf("header only: got %x", got)
+	}
+	if got := readWith("<p>a", "Content-Encoding", "br").Blocks; got != 0 {
+		t.Errorf("encoded: got %x", got)
+	}
+}
+
+// A banner on all pages makes the same difference on each.
+func TestBlocksAreAdditive(t *testing.T) {
+	const banner = "<div>We are closed on Monday</div>"
+	want := xxhash.Sum64String("We are closed on Monday")
+	for _, body := range []string{"<p>a", "<ul><li>b<li>c</ul>", "<div>Last updated 2026-11-24</div>d"} {
+		if got := read(banner+body).Blocks - read(body).Blocks; got != want {
+			t.Errorf("%s: got another difference", body)
 		}
 	}
 }

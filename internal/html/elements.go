@@ -1,6 +1,7 @@
 package html
 
 import (
+	"bytes"
 	"cmp"
 	"strings"
 
@@ -12,9 +13,9 @@ type traits uint8
 
 const (
 	inline  traits = 1 << iota // it shows nothing, or may begin or end within a word
+	ofHead                     // it may be in the head; any other begins the body
 	rawText                    // there are no tags in it
 	heading
-	ofHead  // it may be in the head; any other begins the body
 	tracked // it is among elements: its end tag may not be omitted
 )
 
@@ -22,8 +23,8 @@ var elementTraits = newTable(func(name string) atom.Atom { return atom.Lookup([]
 	inline: `a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q s samp small span
 		strike strong sub sup time tt u var wbr iframe link meta noembed noframes noscript script style template title
 		unknown`, // which stands for all that HTML does not know
+	ofHead:  "base basefont bgsound head html link meta noframes noscript script style template title",
 	heading: "h1 h2 h3 h4 h5 h6",
-	ofHead:  "base head html link meta noscript script style template title",
 	rawText: "iframe noembed noframes plaintext script style textarea title xmp",
 	tracked: `address article aside blockquote center details dialog div dl fieldset figure footer form header main menu
 		nav noscript object ol section svg table template ul`,
@@ -56,10 +57,16 @@ var regions = newTable(strings.ToLower, map[region]string{
 	inNoscript: "noscript",
 })
 
+// elements are the open elements that decide in which region something is.
+type elements struct {
+	stack   []element
+	region  region // of what comes next
+	hasMain bool
+}
+
 // maxOpen is how deep elements are told apart. An end tag that closes nothing passes all of them.
 const maxOpen = 128
 
-// element is an open element that decides in which region something is.
 type element struct {
 	name  atom.Atom
 	outer region
@@ -70,36 +77,37 @@ type element struct {
 	headings, teasers int
 }
 
-// openElement opens the element that has begun.
-func (r *reader) openElement() {
-	if len(r.open) == maxOpen {
-		return
+// open opens an element, and returns it until the next one opens; nil: it is too deep to be told apart.
+func (e *elements) open(name atom.Atom, roles []byte) *element {
+	if len(e.stack) == maxOpen {
+		return nil
 	}
-	e := element{name: r.name, outer: r.region, headings: len(r.headings), teasers: r.teasers}
-	begins := cmp.Or(regions[string(r.attribute("role"))], regions[r.name.String()])
+	role, _, _ := bytes.Cut(bytes.ToLower(bytes.TrimSpace(roles)), []byte(" "))
+	begins := cmp.Or(regions[string(role)], regions[name.String()])
+	e.stack = append(e.stack, element{name: name, outer: e.region})
 	// Whatever <main> is in, it is no menu.
 	if begins == inMain {
-		r.region &^= beside
+		e.region &^= beside
+		e.hasMain = true
 	}
-	r.region |= begins
-	e.kind = r.kind(false)
-	e.words = r.tallies[e.kind]
-	r.open = append(r.open, e)
+	e.region |= begins
+	return &e.stack[len(e.stack)-1]
 }
 
-// closeElement closes the last element with the name of the end tag, and what is open within it. An end tag that closes
-// nothing is ignored.
-func (r *reader) closeElement() {
-	at := len(r.open) - 1
-	for at >= 0 && r.open[at].name != r.name {
-		at--
+// close closes an element and what is open within it, which it returns until the next element opens. An end tag that
+// closes nothing is ignored, and one in a <template> or a <noscript> closes nothing outside of it.
+func (e *elements) close(name atom.Atom) (closed []element) {
+	for i := len(e.stack) - 1; i >= 0; i-- {
+		open := &e.stack[i]
+		if open.name == name {
+			closed = e.stack[i:]
+			e.region = open.outer
+			e.stack = e.stack[:i]
+			return closed
+		}
+		if open.name == atom.Template || open.name == atom.Noscript {
+			return nil
+		}
 	}
-	if at < 0 {
-		return
-	}
-	for i := len(r.open) - 1; i >= at; i-- {
-		r.endElement(&r.open[i])
-	}
-	r.region = r.open[at].outer
-	r.open = r.open[:at]
+	return nil
 }

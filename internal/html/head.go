@@ -22,8 +22,10 @@ func (r *reader) readHeader(h http.Header) {
 	for _, value := range h.Values("X-Robots-Tag") {
 		r.robots(value, true)
 	}
-	r.refresh(h.Get("Refresh"))
-	r.contentLang = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
+	for _, value := range h.Values("Refresh") {
+		r.refresh(value)
+	}
+	r.langs[inHeader] = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
@@ -50,7 +52,7 @@ func (r *reader) refresh(content string) {
 	if m == nil {
 		return
 	}
-	to := r.base.absolute([]byte(m[1]))
+	to := r.base.absolute([]byte(m[1] + m[2] + m[3]))
 	if r.meta.Refresh == "" && to != r.self.url() {
 		r.meta.Refresh = to
 	}
@@ -60,7 +62,7 @@ func (r *reader) refresh(content string) {
 func (r *reader) link() {
 	rel := r.attribute("rel")
 	href := r.attribute("href")
-	lang := string(r.attribute("hreflang"))
+	lang := strings.TrimSpace(string(r.attribute("hreflang")))
 	isAlternate := hasWord(rel, "alternate") && !hasWord(rel, "stylesheet") // which is another look of the same page
 	isVersion := isAlternate && languagePattern.MatchString(lang)
 	// Languages, and the pages of a series, may be linked in no other way.
@@ -76,11 +78,13 @@ func (r *reader) link() {
 		r.severalCanonicals = r.severalCanonicals || r.meta.Canonical != "" && r.meta.Canonical != to
 		r.meta.Canonical = to
 	}
-	if isVersion && r.options.Alternates {
-		r.found.Add(&page.Extensions{Alternates: []page.Alternate{{Lang: lang, URL: to}}})
+	isSame := func(a page.Alternate) bool { return strings.EqualFold(a.Lang, lang) }
+	isRoom := r.options.Alternates && len(r.meta.Alternates) < MaxAlternates
+	if isVersion && isRoom && !slices.ContainsFunc(r.meta.Alternates, isSame) {
+		r.meta.Alternates = append(r.meta.Alternates, page.Alternate{Lang: lang, URL: to})
 	}
-	isMarkdown := strings.HasPrefix(mediaType(string(r.attribute("type"))), "text/markdown")
-	if isAlternate && isMarkdown && r.options.Markdown {
+	kind := bytes.ReplaceAll(r.attribute("type"), []byte(";"), []byte(" ")) // before its parameters
+	if isAlternate && r.options.Markdown && hasWord(kind, "text/markdown") {
 		r.meta.Markdown = cmp.Or(r.meta.Markdown, to)
 	}
 }
@@ -122,7 +126,7 @@ func (r *reader) metaTag() {
 	}
 }
 
-// headTag reads a <meta> with a name.
+// headTag reads a <meta> with a name, which counts in the head only.
 func (r *reader) headTag(name string, content []byte) {
 	rank := slices.Index(dateNames, name) + 1
 	if rank > 0 {
@@ -131,18 +135,18 @@ func (r *reader) headTag(name string, content []byte) {
 	}
 	switch name {
 	case "description":
-		r.texts[inHead].writeApart(content)
+		r.texts[inHead].write(cleaned(content))
 		r.meta.Description = cmp.Or(r.meta.Description, oneLine(content))
 	case "og:description":
 		r.shared.description = cmp.Or(r.shared.description, oneLine(content))
 	case "og:title":
 		r.shared.title = cmp.Or(r.shared.title, oneLine(content))
 	case "article:published_time":
-		r.published.declare(1, string(content), r.now)
+		r.published.declare(ofMeta, string(content), r.now)
 	case "content-language":
-		r.contentLang = cmp.Or(onlyLanguage(string(content)), r.contentLang)
+		r.langs[inMeta] = cmp.Or(r.langs[inMeta], onlyLanguage(string(content)))
 	case "og:image", "og:image:url", "og:image:secure_url":
-		r.addImage(content)
+		r.addImage(inHead, content)
 	}
 }
 
@@ -165,7 +169,7 @@ func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) 
 		return false
 	}
 	unix, day, ok := page.ParseDate(s)
-	isFuture := unix > now.Add(24*time.Hour).Unix()
+	isFuture := !now.IsZero() && unix > now.Add(24*time.Hour).Unix()
 	if !ok || isFuture {
 		return false
 	}
@@ -204,6 +208,8 @@ func parseRobots(s string, now time.Time) (noindex, nofollow bool) {
 	return noindex, nofollow
 }
 
-// refreshPattern matches a refresh, and the URL behind its delay
+// refreshPattern matches a refresh, and the URL behind its delay in one of three groups
 // (https://html.spec.whatwg.org/multipage/semantics.html#shared-declarative-refresh-steps).
-var refreshPattern = regexp.MustCompile(`(?is)^\s*[0-9.]+(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?["']?([^"']*)`)
+var refreshPattern = regexp.MustCompile(`(?is)^\s*(?:[0-9][0-9.]*|\.[0-9.]*)` + // the delay
+	`(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?` +
+	`(?:"([^"]*)|'([^']*)|([^"'].*)|$)`)

@@ -7,15 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Limits on what is read and returned. A longer list ends there, a longer URL is ignored.
 const (
-	MaxBody  = 2 << 20 // bytes of a body
-	MaxURL   = page.MaxLoc
-	MaxLinks = 1 << 16
-	MaxTitle = 200 // characters, of a headline or description, too
+	MaxBody       = 2 << 20 // bytes of a body
+	MaxURL        = page.MaxLoc
+	MaxLinks      = 1 << 16
+	MaxAlternates = page.MaxAlternates
+	MaxImages     = page.MaxImages
+	MaxTitle      = 200 // characters, of a headline or description, too
 )
 
 // Options says what is collected besides the other fields of [Meta].
@@ -33,7 +36,7 @@ type Page struct {
 	Base   string      // scheme, host and port of the site, as in https://example.com
 	Path   string      // with its query, as in [page.Page]
 	Header http.Header // of the response
-	Now    time.Time   // no date is later than a day after it
+	Now    time.Time   // the zero time: no date is in the past or in the future
 }
 
 // Meta is the metadata of a page.
@@ -58,7 +61,7 @@ type Meta struct {
 
 	// Blocks is the sum, which wraps around, of the hashes of the blocks of text that count for the date of the page, so
 	// that the difference of two is that of the blocks that came and went, whatever else is on the page. 1: there is no
-	// text; 0: unknown, as the body is not HTML or was not read as a whole. See blockCounter for which blocks count.
+	// text; 0: unknown, as the body is not HTML or was not read. See blockCounter for which blocks count.
 	Blocks uint64
 
 	// Links are the other pages of the site to which the page links or that its frames show, each once, in order, as in
@@ -106,6 +109,26 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
+// PathOn returns the path, with its query, of an absolute URL on the site whose scheme, host and port are base (see
+// [origin.URL.IsOn]), as in [page.Normal]. ok is false where the URL is not on the site, or not valid.
+func PathOn(base, url string) (path string, ok bool) {
+	path, ok = strings.CutPrefix(url, base)
+	if ok && page.IsNormal(path) {
+		return path, true // as nearly all are written
+	}
+	u, err := origin.ParseURL(url)
+	if err != nil || !u.IsOn(base) {
+		return "", false
+	}
+	return u.Path, true
+}
+
 // AcceptPage is the Accept header of a request for a page, as browsers send it: applications that negotiate return HTML
 // only where it is named (RFC 9110, section 12.5.1).
 const AcceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+// HasHostOf reports whether an absolute URL has the host of base, whatever its scheme and port are.
+func HasHostOf(base, url string) bool {
+	u, err := origin.ParseURL(url)
+	return err == nil && u.Host == origin.HostOf(base)
+}

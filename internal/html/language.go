@@ -9,22 +9,36 @@ import (
 
 // languagePattern matches what is written like an hreflang: x-default, or a language with or without a script and a
 // country or other region.
-var languagePattern = regexp.MustCompile(`(?i)^(?:x-default|([a-z]{2,3})(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?)$`)
+var languagePattern = regexp.MustCompile(`(?i)^(?:x-default|([a-z]{2,3})(?:-[a-z]{4})?(?:-([a-z]{2}|[0-9]{3}))?)$`)
 
 // IsLanguage reports whether an hreflang is one that search engines read: x-default, or a language of ISO 639, with or
 // without a script of ISO 15924 and a country of ISO 3166-1. Not en-UK, which is en-GB, and not en-EU or es-419, whose
 // regions are no countries
 // (https://developers.google.com/search/docs/specialty/international/localized-versions#language-codes).
 func IsLanguage(hreflang string) bool {
-	if strings.EqualFold(hreflang, "x-default") {
-		return true
+	parts := languagePattern.FindStringSubmatch(hreflang)
+	if parts == nil {
+		return false
 	}
-	tag, err := language.Raw.Parse(hreflang)
-	_, _, region := tag.Raw()
-	isCountry := region.IsCountry()
+	base := parts[1]
+	country := parts[2]
+	if base == "" {
+		return true // x-default
+	}
+	if _, err := language.ParseBase(base); err != nil {
+		return false
+	}
+	return country == "" || isCountry(country)
+}
+
+func isCountry(code string) bool {
+	region, err := language.ParseRegion(code)
+	if err != nil || !region.IsCountry() {
+		return false
+	}
+	isAssigned := region.M49() != 0
 	isCurrent := region.Canonicalize() == region // UK is GB
-	isFine := region == language.Region{} || isCountry && isCurrent
-	return err == nil && isFine && languagePattern.MatchString(hreflang)
+	return isAssigned && isCurrent
 }
 
 // onlyLanguage returns the language in a lang attribute or a Content-Language, its first subtag in lower case; "": it is

@@ -3,6 +3,7 @@ package html
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"time"
 
 	"golang.org/x/net/html"
@@ -21,6 +22,7 @@ func NewParser(o Options) *Parser { return &Parser{options: o} }
 func (p *Parser) Parse(body []byte, pg Page) Meta {
 	r := newReader(p.options, pg)
 	if !r.meta.Unreadable {
+		r.isCut = len(body) >= MaxBody // who fetches the body may cut it there
 		r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
 	}
 	return r.finish()
@@ -37,28 +39,24 @@ type reader struct {
 	meta       Meta
 
 	tokens
-	raw    atom.Atom // the element that has begun, if there are no tags in it
-	open   []element
-	region region // of what comes next
+	raw atom.Atom // the element that has begun, if there are no tags in it
+	elements
 	blockCounter
 	xhtml             bool // the response is XHTML
 	inBody            bool
+	hasBase           bool // a <base> has come
 	nofollow          bool // no link of the page is to be followed
 	severalCanonicals bool // that differ
 	isJSON            bool // the script that has begun is JSON-LD
 
-	texts    [parts]text
+	texts    [parts]textHash
+	images   [parts][]string
 	modified declaredDate
 	things   []thing // of JSON-LD, with a date of modification
 
-	published   declaredDate
-	articles    []thing // of JSON-LD, with a date of publication
-	lang        string  // of <html>
-	contentLang string  // of Content-Language
+	newsItem
 
-	shared struct{ title, description string } // of Open Graph
-
-	found page.Extensions // alternates and images
+	shared struct{ title, description string } // what the page is called where it is shared: og:title, og:description
 
 	seen map[string]bool // paths of Links
 }
@@ -73,7 +71,8 @@ const (
 
 // newReader returns a reader of a page that has read its header.
 func newReader(o Options, pg Page) *reader {
-	self := location{pg.Base, pg.Path}
+	normal, _ := page.Normal(pg.Path)
+	self := location{pg.Base, cmp.Or(normal, pg.Path)}
 	r := &reader{
 		options: o,
 		now:     pg.Now,
@@ -104,10 +103,7 @@ func (r *reader) readBody(body []byte, contentType string) {
 		}
 	}
 	r.gap(false)
-	// Of a page that is cut, a longer header would push text out.
-	if len(body) < MaxBody {
-		r.meta.Blocks = r.blockSum()
-	}
+	r.meta.Blocks = r.blockSum()
 }
 
 // finish returns what is known of the page.
@@ -115,9 +111,7 @@ func (r *reader) finish() Meta {
 	if r.severalCanonicals || r.meta.Canonical == r.self.url() {
 		r.meta.Canonical = ""
 	}
-	for _, t := range r.own(r.things) {
-		r.modified.declare(0, t.date, r.now)
-	}
+	r.readThings()
 	r.meta.Modified = r.modified.unix
 	r.meta.ModifiedDay = r.modified.day
 	r.meta.Description = cmp.Or(r.meta.Description, r.shared.description)
@@ -127,34 +121,50 @@ func (r *reader) finish() Meta {
 	if r.options.Articles {
 		r.readArticle()
 	}
-	r.meta.Text = cmp.Or(r.texts[inMainPart].hash(), r.texts[inOtherPart].hash(), r.texts[inHead].hash())
-	r.meta.Alternates = r.found.Alternates
-	r.meta.Images = r.found.Images
+	r.meta.Text = cmp.Or(r.texts[inMainPart].sum(), r.texts[inOtherPart].sum(), r.texts[inHead].sum())
+	r.readImages()
 	if r.nofollow {
 		r.meta.Links = nil
 	}
 	return r.meta
 }
 
-// text reads text; raw is the element that it is in, if there are no tags in that.
+// readImages lists the images of the head, which are what a page is shared with, and those of the content.
+func (r *reader) readImages() {
+	body := inOtherPart
+	if r.hasMain {
+		body = inMainPart
+	}
+	for _, u := range append(r.images[inHead], r.images[body]...) {
+		if len(r.meta.Images) < MaxImages && !slices.Contains(r.meta.Images, u) {
+			r.meta.Images = append(r.meta.Images, u)
+		}
+	}
+}
+
+// text reads text; raw is the element that it is in, if there are no tags in that. The first text that is not of
+// the head begins the body.
 func (r *reader) text(raw atom.Atom) {
 	if r.region&(inTemplate|inNoscript) != 0 {
 		return
 	}
 	s := r.Text()
-	isShown := raw == 0 && len(bytes.TrimSpace(s)) > 0
-	r.inBody = r.inBody || isShown
+	isBetweenTags := !r.inBody && raw == 0 && len(bytes.TrimSpace(s)) == 0 // of the head
+	if isBetweenTags {
+		return
+	}
 	switch raw {
 	case atom.Script:
 		if r.isJSON {
 			r.readJSON(s)
 		}
 	case atom.Title:
-		r.texts[inHead].writeApart(s)
+		r.texts[inHead].write(cleaned(s))
 		if r.options.Titles && r.meta.Title == "" {
 			r.meta.Title = oneLine(s)
 		}
-	case 0, atom.Textarea: // others hold what is not shown
+	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
+		r.inBody = true
 		r.writeText(s)
 	}
 }
@@ -190,6 +200,11 @@ func (r *reader) startTag(is traits) {
 }
 
 func (r *reader) endTag(is traits) {
+	// Other end tags end no head (https://html.spec.whatwg.org/multipage/parsing.html#the-after-head-insertion-mode).
+	endsHead := r.name == atom.Body || r.name == atom.Html || r.name == atom.Br
+	if endsHead && r.region&inTemplate == 0 {
+		r.inBody = true
+	}
 	if is&inline == 0 {
 		r.gap(is&heading != 0)
 		r.inTitle = false // an <h1> may lack its end tag
@@ -198,7 +213,10 @@ func (r *reader) endTag(is traits) {
 		r.inLink = r.inLink && r.region&inNoscript != 0
 	}
 	if is&tracked != 0 {
-		r.closeElement()
+		closed := r.close(r.name)
+		for i := range closed {
+			r.endElement(&closed[len(closed)-1-i]) // from within
+		}
 	}
 }
 
@@ -208,7 +226,7 @@ func (r *reader) element(is traits) {
 	switch r.name {
 	case atom.A, atom.Area:
 		r.anchor()
-	case atom.Img:
+	case atom.Img, atom.Image:
 		r.image()
 	}
 	if r.region&(inSVG|inNoscript) != 0 {
@@ -218,11 +236,17 @@ func (r *reader) element(is traits) {
 	switch r.name {
 	case atom.Html:
 		r.meta.Document = true
-		r.lang = cmp.Or(r.lang, onlyLanguage(string(r.attribute("lang"))))
+		r.readLang()
 	case atom.Head, atom.Body, atom.Title:
 		r.meta.Document = true
+	case atom.Time:
+		r.readPubdate()
 	case atom.Frame, atom.Iframe:
-		r.addLink(r.attribute("src")) // what it shows is a page
+		// What it shows is a page. A srcdoc is shown in place of the src
+		// (https://html.spec.whatwg.org/multipage/iframe-embed-object.html#the-iframe-element).
+		if r.attribute("srcdoc") == nil {
+			r.addLink(r.attribute("src"))
+		}
 	case atom.Meta:
 		r.metaTag()
 	case atom.Link:
@@ -232,12 +256,22 @@ func (r *reader) element(is traits) {
 			r.link()
 		}
 	case atom.Base:
-		// The first one counts.
-		if base, ok := r.self.resolve(r.attribute("href")); ok && r.base == r.self {
-			r.base = base
-		}
+		r.baseTag()
 	case atom.Script:
 		r.isJSON = mediaType(string(r.attribute("type"))) == "application/ld+json"
+	}
+}
+
+// baseTag reads a <base>. The first one with a URL counts
+// (https://html.spec.whatwg.org/multipage/semantics.html#the-base-element).
+func (r *reader) baseTag() {
+	href := r.attribute("href")
+	if href == nil || r.inBody || r.hasBase {
+		return
+	}
+	r.hasBase = true
+	if base, ok := r.self.resolve(href); ok {
+		r.base = base
 	}
 }
 
@@ -275,7 +309,7 @@ func (r *reader) image() {
 	r.writeText(r.attribute("alt"))
 	r.gap(false)
 	isDot := string(r.attribute("width")) == "1"
-	if !r.region.hasContent() || isDot || !r.options.Images {
+	if !r.region.hasContent() || isDot {
 		return
 	}
 	src := r.attribute("src")
@@ -283,11 +317,14 @@ func (r *reader) image() {
 		first, _, _ := bytes.Cut(bytes.TrimLeft(r.attribute("srcset"), ", \t\r\n"), []byte(" "))
 		src = bytes.TrimRight(first, ",")
 	}
-	r.addImage(src)
+	r.addImage(r.part(), src)
 }
 
-func (r *reader) addImage(ref []byte) {
-	if u := r.base.absolute(ref); u != "" && r.options.Images {
-		r.found.Add(&page.Extensions{Images: []string{u}})
+func (r *reader) addImage(part int, ref []byte) {
+	if !r.options.Images || len(r.images[part]) >= MaxImages {
+		return
+	}
+	if u := r.base.absolute(ref); u != "" {
+		r.images[part] = append(r.images[part], u)
 	}
 }

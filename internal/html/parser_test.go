@@ -40,89 +40,105 @@ func withHeader(header ...string) Page {
 }
 
 func TestNoIndex(t *testing.T) {
-	for body, want := range map[string]bool{
-		`<meta name="robots" content="noindex">`:                                                      true,
-		`<meta name="googlebot" content="noindex">`:                                                   true,
-		`<html><head><Meta Content='NoIndex, NoFollow' Name=" Robots "/>`:                             true,
-		`<meta name=robots content="index"><meta name=robots content=noindex>`:                        true,
-		`<meta name="robots" content="&#110;oindex">`:                                                 true,
-		`<meta property="robots" content="noindex">`:                                                  true,
-		`<style>p{}</style><script>1</script><template></template><meta name=robots content=noindex>`: true,
-		`<body><main><p>text<meta name=robots content=noindex>`:                                       true,
-		`<head></head><noscript></noscript><meta name=robots content=noindex>`:                        true,
-		"<meta name=robots\ncontent=noindex":                                                          false, // never ends
-		`<meta name=robots content="index,follow">`:                                                   false,
-		`<meta name=robots>`:                                                           false,
-		`<meta name=bingbot content=noindex>`:                                          false,
-		`<noscript><meta name=robots content=noindex></noscript>`:                      false,
-		`<template><template></template><meta name=robots content=noindex></template>`: false,
-		`<svg><meta name=robots content=noindex>`:                                      false,
+	for _, test := range []struct {
+		body string
+		want bool
+	}{
+		{`<meta name="robots" content="noindex">`, true},
+		{`<meta name="googlebot" content="noindex">`, true},
+		{`<html><head><Meta Content='NoIndex, NoFollow' Name=" Robots "/>`, true},
+		{`<meta name=robots content="follow noindex">`, true},
+		{`<meta name=robots content="index"><meta name=robots content=noindex>`, true},
+		{`<meta name="robots" content="&#110;oindex">`, true},
+		{`<meta property="robots" content="noindex">`, true},
+		{"<meta name=robots\ncontent=noindex", false}, // never ends
+		{`<!-- x --><!doctype html> <html> <!-- y --> <meta name=robots content=noindex>`, true},
+		{`<style>p{}</style><script>1</script><template></template><meta name=robots content=noindex>`, true},
+
+		{`<meta name=robots content="index,follow">`, false},
+		{`<meta name=robots content="max-image-preview : none">`, false},
+		{`<meta name=robots content="noindexing nonesuch">`, false},
+		{`<meta name=robots>`, false},
+		{`<meta name=robots content="">`, false},
+		{`<meta name=bingbot content=noindex>`, false},
+		{`<noscript><meta name=robots content=noindex></noscript>`, false},
+		{`<template><meta name=robots content=noindex></template>`, false},
+		{`<template><template></template><meta name=robots content=noindex></template>`, false},
+		{`<body><main><p>text<meta name=robots content=noindex>`, true},
+		{`text<meta name=robots content=noindex>`, true},
+		{`<head></head><noscript></noscript><meta name=robots content=noindex>`, true},
+		{`<svg><meta name=robots content=noindex>`, false},
+
+		{`<meta name=robots content="unavailable_after: 25 Jun 2010 15:00:00 PST">`, true},
+		{`<meta name=robots content="unavailable_after: 2026-06-15">`, true},
+		{`<meta name=robots content="unavailable_after: 2026-06-15T13:30:00+02:00">`, true},
+		{`<meta name=robots content="unavailable_after: 2026-06-15T14:30:00+02:00">`, false},
 	} {
-		if got := read(body); got.NoIndex != want || got.NoIndexTag {
-			t.Errorf("%s: got %+v, want %t", body, got, want)
-		}
-	}
-	for value, want := range map[string]bool{
-		"noindex":                              true,
-		"none":                                 true,
-		"follow noindex":                       true,
-		"nofollow, noindex":                    true,
-		"GoogleBot : nofollow, noindex":        true,
-		"bingbot: noindex, googlebot: noindex": true,
-		"*: noindex":                           true,
-		"max-video-preview:0,max-image-preview : none, noindex":     true,
-		"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex": true,
-		"unavailable_after: never, noindex":                         true,
-		"unavailable_after: 2031-01-01 noindex":                     true,
-		"unavailable_after: 25 Jun 2010 15:00:00 PST":               true,
-		"unavailable_after: Friday, 25-Jun-10 15:00:00 GMT":         true,
-		"unavailable_after: 2026-06-15":                             true,
-		"unavailable_after: 2026-06-15T13:30:00+02:00":              true,
-		"unavailable_after: 2026-06-15T14:30:00+02:00":              false,
-		"googlebot: unavailable_after: 2010-01-01":                  true,
-		"bingbot: unavailable_after: 2010-01-01":                    false,
-		"":                                                          false,
-		"noindexing nonesuch":                                       false,
-		"bingbot: nofollow, noindex":                                false,
-		"googlebot: nofollow, otherbot: noindex, none":              false,
-		"googlebot-news: noindex":                                   false,
-		"max-image-preview: none":                                   false,
-		"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT":          false,
-	} {
-		got := Header(withHeader("X-Robots-Tag", "bingbot: noindex", "X-Robots-Tag", value))
-		if got.NoIndexTag != want || got.NoIndex != want {
-			t.Errorf("header %q: got %t, want %t", value, got.NoIndexTag, want)
-		}
-		if got := read(`<meta name=robots content="` + value + `">`).NoIndex; got != want {
-			t.Errorf("%q: got %t, want %t", value, got, want)
+		if got := read(test.body); got.NoIndex != test.want || got.NoIndexTag {
+			t.Errorf("%s: got %+v, want %t", test.body, got, test.want)
 		}
 	}
 }
 
-// TestOptions: what is not wanted is not collected.
-func TestOptions(t *testing.T) {
-	got := NewParser(Options{}).Parse([]byte(seeds[len(seeds)-1]), testPage)
-	got.Blocks = 0
-	got.Text = 0
-	if want := (Meta{Document: true}); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
-	}
-	if got := read(seeds[len(seeds)-1]); got.Alternates == nil || got.Images == nil || got.Title == "" || got.Description == "" ||
-		got.Markdown == "" || got.Published == 0 || got.Headline == "" || got.Lang == "" {
-		t.Errorf("with all options: got %+v", got)
+func TestRobotsTag(t *testing.T) {
+	for _, test := range []struct {
+		values []string
+		want   bool
+	}{
+		{[]string{"noindex"}, true},
+		{[]string{"none"}, true},
+		{[]string{"nofollow, noindex"}, true},
+		{[]string{"GoogleBot : nofollow, noindex"}, true},
+		{[]string{"bingbot: noindex, googlebot: noindex"}, true},
+		{[]string{"bingbot: noindex", "noindex"}, true},
+		{[]string{"*: noindex"}, true},
+		{[]string{"max-video-preview:0,max-image-preview:none, noindex"}, true},
+		{[]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}, true},
+		{[]string{"unavailable_after: Friday, 25-Jun-10 15:00:00 GMT"}, true},
+		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT, noindex"}, true},
+		{[]string{"googlebot: unavailable_after: 2010-01-01"}, true},
+		{[]string{"unavailable_after: never, noindex"}, true},
+		{[]string{"unavailable_after: 2031-01-01 noindex"}, true},
+
+		{[]string{""}, false},
+		{[]string{"bingbot: nofollow, noindex"}, false},
+		{[]string{"googlebot: nofollow, otherbot: noindex, none"}, false},
+		{[]string{"googlebot-news: noindex"}, false},
+		{[]string{"max-image-preview: none"}, false},
+		{[]string{"unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT"}, false},
+		{[]string{"bingbot: unavailable_after: 2010-01-01"}, false},
+	} {
+		p := testPage
+		p.Header = http.Header{"X-Robots-Tag": test.values}
+		if got := Header(p).NoIndexTag; got != test.want {
+			t.Errorf("%q: got %t, want %t", test.values, got, test.want)
+		}
+		if got := NewParser(Options{}).Parse([]byte("<title>x</title>"), p).NoIndexTag; got != test.want {
+			t.Errorf("%q, read: got %t, want %t", test.values, got, test.want)
+		}
 	}
 }
 
-// TestLeavesOut: a page leaves itself out if it asks for that or leads elsewhere, and a canonical alone does not.
+// TestLeavesOut: what a page says about itself, in its body or in a header.
 func TestLeavesOut(t *testing.T) {
-	for body, want := range map[string]bool{
-		"<meta name=robots content=noindex>":                true,
-		`<meta http-equiv=refresh content="0; url=/other">`: true,
-		"<link rel=canonical href=/other>":                  false,
+	for name, test := range map[string]struct {
+		body   string
+		header []string
+		want   bool
+	}{
+		"a page":               {body: "<title>a</title>"},
+		"noindex":              {body: "<meta name=robots content=noindex>", want: true},
+		"noindex in a header":  {header: []string{"X-Robots-Tag", "noindex"}, want: true},
+		"nofollow":             {body: "<meta name=robots content=nofollow>"},
+		"refresh":              {body: `<meta http-equiv=refresh content="0; url=/other">`, want: true},
+		"refresh in a header":  {header: []string{"Refresh", "0; url=/other"}, want: true},
+		"refresh of itself":    {header: []string{"Refresh", "5"}},
+		"canonical":            {body: "<link rel=canonical href=/other>"},
+		"unreadable and empty": {header: []string{"Content-Encoding", "br"}},
 	} {
-		meta := read(body)
-		if got := meta.LeavesOut(); got != want {
-			t.Errorf("%s: got %t", body, got)
+		meta := readWith(test.body, test.header...)
+		if got := meta.LeavesOut(); got != test.want {
+			t.Errorf("%s: got %t: %+v", name, got, meta)
 		}
 	}
 }
@@ -207,15 +223,20 @@ func TestRefresh(t *testing.T) {
 	for _, test := range []struct{ content, want string }{
 		{`0;url=/b`, "/b"},
 		{` 5 , url = '/b' x`, "/b"},
+		{`0;url="/b"x`, "/b"},
 		{`0;url='/b`, "/b"},
+		{`0 /b`, "/b"},
 		{`0.5;url=/b`, "/b"},
+		{`.5;url=/b`, "/b"},
 		{`0;url=b#x`, "/docs/b"},
 		{`0;urlb`, "/docs/urlb"},
+		{`0;url=?x`, "/docs/a.html?x"},
 		{`0`, ""},
 		{`0;url=`, ""},
 		{`0;url=./a.html#x`, ""},
 		{`0;url=javascript:1`, ""},
 		{`url=/b`, ""},
+		{`0x;url=/b`, ""},
 		{`-1;url=/b`, ""},
 	} {
 		want := test.want
@@ -232,15 +253,15 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("header %s: got %q, want %q", test.content, got, want)
 		}
 	}
-	for body, want := range map[string]string{
-		`<noscript><meta http-equiv=refresh content="0;url=/b"></noscript>`:                        "",
-		`<body><template><meta http-equiv=refresh content="0;url=/b">`:                             "",
-		`<meta name=refresh content="0;url=/b">`:                                                   "",
-		`<meta http-equiv=refresh content="0;url=/b"><meta http-equiv=refresh content="0;url=/c">`: "https://example.com/b",
-		`<base href=/c/><meta http-equiv=refresh content="0;url=b">`:                               "https://example.com/c/b",
+	for _, test := range []struct{ body, want string }{
+		{`<noscript><meta http-equiv=refresh content="0;url=/b"></noscript>`, ""},
+		{`<body><template><meta http-equiv=refresh content="0;url=/b">`, ""},
+		{`<meta name=refresh content="0;url=/b">`, ""},
+		{`<meta http-equiv=refresh content="0;url=/b"><meta http-equiv=refresh content="0;url=/c">`, "https://example.com/b"},
+		{`<base href=/c/><meta http-equiv=refresh content="0;url=b">`, "https://example.com/c/b"},
 	} {
-		if got := read(body).Refresh; got != want {
-			t.Errorf("%s: got %q, want %q", body, got, want)
+		if got := read(test.body).Refresh; got != test.want {
+			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
 		}
 	}
 }
@@ -261,15 +282,21 @@ func TestLinks(t *testing.T) {
 		{`<a href="wiki:x"><a href="/wiki:x"><a href="./y:z"><a href="1:2">`, []string{"/wiki:x", "/docs/y:z", "/docs/1:2"}},
 		{`<body><a href=b></a><meta name=robots content=nofollow>`, nil},
 		{`<a rel=nofollow href=b><a rel="external NoFollow" href=c><a rel="nofollower" href=d>`, []string{"/docs/d"}},
+		{`<a href=b><a rel=nofollow href=b>`, []string{"/docs/b"}},
 		{`<a href="/ü b%c3%bc">`, []string{"/%C3%BC%20b%C3%BC"}},
 		{`<a href="/100%"><a href="/a%zz"><a href=b>`, []string{"/docs/b"}},
 		{`<a href=" /b&#10;c "><a href="\d\e">`, []string{"/bc", "/d/e"}},
-		{"<a href=\"https://example.com/d\\e/\nf\"><a href='/g\\h?q=a\\b&#10;c'>", []string{"/d/e/f", "/g/h?q=a/bc"}},
+		{"<a href=\"https://example.com/d\\e/\nf\"><a href='/g\\h?q=a\\b&#10;c'>", []string{"/d/e/f", "/g/h?q=a%5Cbc"}},
 		{`<base href="/e/f"><a href=b>`, []string{"/e/b"}},
+		{`<base href="https://cdn.example/"><a href=b><a href="https://example.com/c">`, []string{"/c"}},
 		{`<meta name=robots content=nofollow><a href=b>`, nil},
 		{`<frameset cols="20%,80%"><frame src=menu.html><FRAME SRC="/start.html#top" name=main><noframes><a href=b></a></noframes></frameset>`, []string{"/docs/menu.html", "/start.html"}},
+		{`<frameset><frame src=menu.html><frame src=menu.html><frame><frame src="">`, []string{"/docs/menu.html"}},
 		{`<p><iframe src="b?x=1"><a href=c></a></iframe><a href=d>`, []string{"/docs/b?x=1", "/docs/d"}},
 		{`<iframe src="https://example.org/b"></iframe><iframe src="about:blank"></iframe><iframe src="a.html"></iframe><iframe name=x></iframe>`, nil},
+		{`<iframe src=b srcdoc="<p>text"></iframe><iframe href=c></iframe><a src=d>`, nil},
+		{`<template><iframe src=b></iframe></template><noscript><iframe src=c></iframe></noscript>`, nil},
+		{`<meta name=robots content=nofollow><iframe src=b></iframe>`, nil},
 		{`<a href=b><nav><a href=c></nav><footer><a href=d>`, []string{"/docs/b", "/docs/c", "/docs/d"}},
 		{`<template><a href=b></template><script><a href=c></script><!--<a href=d>--><svg><a href=e></a></svg><noscript><a href=f></noscript><textarea><a href=g></textarea>`, []string{"/docs/e", "/docs/f"}},
 		{`<svg><a xlink:href=b><text>x</text></a></svg><noscript><a href=c rel=nofollow></a><div><a href=d></div></noscript><a href=e>`, []string{"/docs/b", "/docs/d", "/docs/e"}},
@@ -288,7 +315,7 @@ func TestAlternates(t *testing.T) {
 	body := `<link rel=alternate hreflang=de href=/de><link rel=alternate hreflang=en-GB href=/en><link rel=alternate hreflang=zh-Hant-TW href=/zh>
 		<link rel=alternate hreflang=x-default href="//example.com/"><link rel="alternate" hreflang=es-419 href=es>
 		<link rel=alternate hreflang=DE href=/other><link rel=alternate hreflang=de_AT href=/a><link rel=alternate hreflang="" href=/b>
-		<link rel=alternate href=/c><link rel=alternate hreflang=fr>
+		<link rel=alternate href=/c><link rel=alternate hreflang=fr><link rel="alternate stylesheet" hreflang=fr href=/d>
 		<link rel=alternate hreflang=fr href="javascript:1"><link rel=alternate hreflang=deutsch href=/e>
 		<link rel=alternate hreflang=en-uk-x-y href=/f><body><link rel=alternate hreflang=it href=/it>`
 	want := []page.Alternate{
@@ -300,6 +327,9 @@ func TestAlternates(t *testing.T) {
 	}
 	if got := read(body).Alternates; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := NewParser(Options{}).Parse([]byte(body), testPage).Alternates; got != nil {
+		t.Errorf("not wanted: got %v", got)
 	}
 	got := Header(withHeader("Link", `<b>; rel=alternate; hreflang=de, <c>; rel="alternate"; hreflang="fr-CA"`)).Alternates
 	want = []page.Alternate{{Lang: "de", URL: "https://example.com/docs/b"}, {Lang: "fr-CA", URL: "https://example.com/docs/c"}}
@@ -316,6 +346,7 @@ func TestImages(t *testing.T) {
 		{`<meta property=og:image content=/o.png><p><img src=a.png><img src="a.png#x"><img src="//cdn.example/b.png?x=1">`,
 			[]string{"https://example.com/o.png", "https://example.com/docs/a.png", "https://cdn.example/b.png?x=1"}},
 		{`<nav><img src=a.png></nav><header><img src=b.png></header><img src=c.png><footer><img src=d.png></footer>`, []string{"https://example.com/docs/c.png"}},
+		{`<img src=c.png><main><header><img src=b.png></header><nav><img src=a.png></nav></main>`, []string{"https://example.com/docs/b.png"}},
 		{`<img src="data:image/png;base64,AA"><img src=""><img><img src="blob:x"><img src="file:///x">`, nil},
 		{`<template><img src=a></template><!--<img src=b>-->`, nil},
 		{`<img src="data:image/gif;base64,AA" srcset="a.png 1x, b.png 2x"><img srcset=" c.png, d.png 2x"><img src=e.png srcset="f.png 2x">`,
@@ -324,6 +355,9 @@ func TestImages(t *testing.T) {
 	} {
 		if got := read(test.body).Images; !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
+		}
+		if got := NewParser(Options{}).Parse([]byte(test.body), testPage).Images; got != nil {
+			t.Errorf("%s: not wanted: got %q", test.body, got)
 		}
 	}
 }
@@ -338,19 +372,22 @@ func TestTitle(t *testing.T) {
 		{"<p>a", ""},
 		{"<title><b>a</b><!-- b --></title>", "<b>a</b><!-- b -->"},
 		{"<title>a</title", "a</title"},
-		{"<title>a\x00b\x01c\x7f\u0085d \x1b\u009b e</title>", "a\uFFFDbc d e"},
-		{"<title>\u2028</title>", ""},
+		{"<title>a\x00b\x01c\x7f\u0085d \x1b\u009b e\u200b</title>", "a\uFFFDbc d e"},
+		{"<title>\u2028\u200b</title>", ""},
 		{"<title>שלום \u202e</title>", "שלום \u202e"},
 		{"<title>" + strings.Repeat("é", MaxTitle) + "</title>", strings.Repeat("é", MaxTitle)},
 		{"<title>" + strings.Repeat("é", MaxTitle-2) + " bc</title>", strings.Repeat("é", MaxTitle-2) + " …"},
-		{"<title>" + strings.Repeat("\x01", 100*MaxTitle) + "a</title>", "a"},
+		{"<title>" + strings.Repeat("\x01", 100*MaxTitle) + "a</title>", ""},
 		{"<title>" + strings.Repeat(" 😀\n", MaxBody) + "</title>", strings.Repeat("😀 ", MaxTitle/2-1) + "😀…"},
 	} {
 		if got := read(test.body).Title; got != test.want {
 			t.Errorf("%.80q: got %q, want %q", test.body, got, test.want)
 		}
+		if got := NewParser(Options{Alternates: true, Images: true}).Parse([]byte(test.body), testPage).Title; got != "" {
+			t.Errorf("%.80q: got %q without the option", test.body, got)
+		}
 	}
-	for body, want := range map[string]string{"<title>a\xff\xe9b</title>": "a\ufffd\ufffdb", "<title>\xf0\x9f</title>": "\ufffd"} {
+	for body, want := range map[string]string{"<title>a\xff\xe9b</title>": "a\ufffd\ufffdb", "<title>\xf0\x9f</title>": "\ufffd\ufffd"} {
 		if got := readWith(body, "Content-Type", "text/html; charset=utf-8").Title; got != want {
 			t.Errorf("%q: got %q, want %q", body, got, want)
 		}
@@ -362,12 +399,16 @@ func TestDescription(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{"<meta name=description content=' A &amp; B\n\t&eacute;&nbsp;&#x1F600; '>", "A & B é 😀"},
 		{"<META Name=' Description ' Content=a><meta name=description content=b>", "a"},
-		{"<body><meta name=description content=a>" + shared, ""},
 		{"<meta name=description content=' '><meta name=description><meta name=description content=b>", "b"},
 		{shared + "<meta name=description content=a>", "a"},
-		{"<meta name=description content='\u2028'>" + shared + "<meta property=og:description content=b>", "shared"},
+		{"<meta name=description content='\u200b'>" + shared + "<meta property=og:description content=b>", "shared"},
+		{"<meta name=og:description content=a>", "a"},
 		{"<meta name=twitter:description content=a><meta name=descriptions content=b>", ""},
+		{"<body><meta name=description content=a>" + shared, ""},
 		{"<template><meta name=description content=a></template><noscript>" + shared + "</noscript>", ""},
+		{"<meta name=description content='<b>a</b> [x](y) {{ z }}'>", "<b>a</b> [x](y) {{ z }}"},
+		{"<meta name=description content='שלום \u202e'>", "שלום \u202e"},
+		{"<meta name=description content='" + strings.Repeat("é", MaxTitle) + "'>", strings.Repeat("é", MaxTitle)},
 		{"<meta name=description content='" + strings.Repeat("é", 10_000) + "'>", strings.Repeat("é", MaxTitle-1) + "…"},
 		{"<p>a", ""},
 	} {
@@ -375,6 +416,14 @@ func TestDescription(t *testing.T) {
 		if got.Description != test.want {
 			t.Errorf("%.80q: got %q, want %q", test.body, got.Description, test.want)
 		}
+		without := everything
+		without.Descriptions = false
+		if got := NewParser(without).Parse([]byte(test.body), testPage).Description; got != "" {
+			t.Errorf("%.80q: got %q without the option", test.body, got)
+		}
+	}
+	if got := readWith("<meta name=description content='a\xff'>", "Content-Type", "text/html; charset=utf-8").Description; got != "a\ufffd" {
+		t.Errorf("not UTF-8: got %q", got)
 	}
 }
 
@@ -385,13 +434,19 @@ func TestMarkdown(t *testing.T) {
 		{"<link rel=alternate type='text/markdown;variant=GFM' href=https://o.example/a>", "https://o.example/a"},
 		{"<link rel=alternate type=text/markdown><link rel=alternate type=text/markdown href=javascript:1>" +
 			"<link rel=alternate type=text/markdown href=/a><link rel=alternate type=text/markdown href=/b>", "https://example.com/a"},
-		{"<link rel=alternate type=text/x-markdown href=a>", ""},
+		{"<base href=/c/><link rel=alternate type=text/markdown href=a.md>", "https://example.com/c/a.md"},
+		{"<link rel=alternate type=text/x-markdown href=a><link rel=alternate type=text/markdownish href=a>", ""},
 		{"<link rel=alternate href=a.md><link type=text/markdown href=a.md><link rel=next type=text/markdown href=a.md>", ""},
 		{"<body><link rel=alternate type=text/markdown href=a.md>", ""},
 		{"<link rel=alternate type=text/markdown href='/" + strings.Repeat("b", MaxURL) + "'>", ""},
 	} {
 		if got := read(test.body).Markdown; got != test.want {
 			t.Errorf("%.80s: got %q, want %q", test.body, got, test.want)
+		}
+		without := everything
+		without.Markdown = false
+		if got := NewParser(without).Parse([]byte(test.body), testPage).Markdown; got != "" {
+			t.Errorf("%.80s: got %q without the option", test.body, got)
 		}
 	}
 	for _, value := range []string{`<a.md>; rel=alternate; type=text/markdown`, `<a.md>; rel="alternate"; type="text/markdown; charset=utf-8"`} {
@@ -410,6 +465,7 @@ func TestDocument(t *testing.T) {
 		{"<!DOCTYPE html><p>x", true, "x"},
 		{"<!-- x -->\n<!doctype html SYSTEM 'x'>", true, ""},
 		{"\ufeff<!doctype html>", true, ""},
+		{"<title> A\n &amp; B\u00a0<b> </title>", true, "A & B <b>"},
 		{"<title>a</title><title>b</title>", true, "a b"},
 		{"<title></title>", true, ""},
 		{"<html>x", true, "x"},
@@ -418,6 +474,7 @@ func TestDocument(t *testing.T) {
 		{"---\na: b\n---\n<!doctype html>", false, "--- a: b ---"},
 		{"<header>x</header>", false, ""},
 		{"<svg><title>icon</title></svg>", false, ""},
+		{"<svg><title/><path/></svg><title>a</title>", true, "a"},
 		{"<template><title>x</title><body></template>", false, ""},
 		{"{\"json\": true}", false, "{\"json\": true}"},
 	} {
@@ -456,7 +513,7 @@ func TestUnreadable(t *testing.T) {
 	const body = "<!doctype html><a href=/b>b</a>"
 	for encoding, want := range map[string]bool{"br": true, "zstd": true, "gzip": true, "x": true, "": false, "Identity": false} {
 		got := readWith(body, "Content-Encoding", encoding, "X-Robots-Tag", "noindex")
-		if got.Unreadable != want || got.Document == want || (got.Text == 0) != want || (got.Blocks == 0) != want || (got.Links == nil) != want || !got.NoIndex {
+		if got.Unreadable != want || got.Document == want || (got.Text == 0) != want || (got.Links == nil) != want || !got.NoIndex {
 			t.Errorf("%q: got %+v", encoding, got)
 		}
 		if got := Header(withHeader("Content-Encoding", encoding)).Unreadable; got != want {
@@ -466,27 +523,14 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestPathOn(t *testing.T) {
-	for url, want := range map[string]struct {
-		path    string
-		hasHost bool
-	}{
-		"https://example.com":                {"/", true},
-		"https://example.com?a":              {"/?a", true},
-		"https://example.com#a":              {"/", true},
-		"HTTPS://Example.com/A%3db/../B?c#d": {"/B?c", true},
-		"http://example.com/":                {"/", true},
-		"http://example.com:443/":            {"", true},
-		"https://example.com:8443/":          {"", true},
-		"https://example.com.evil/":          {"", false},
-		"https://example.com/%":              {"", false},
-		"mailto:a@example.com":               {"", false},
-		"/a":                                 {"", false},
+	for url, want := range map[string]string{
+		"https://example.com": "/", "https://example.com/": "/", "https://example.com?a": "/?a", "https://example.com#a": "/",
+		"HTTPS://Example.com/A%3db?c#d": "/A%3Db?c", "https://example.com/a/../b": "/b",
+		"https://example.com.evil/": "", "https://example.com:8443/": "", "http://example.com/": "/", "http://example.com:443/": "", "https://example.com/%": "",
+		"/a": "", "": "",
 	} {
-		if got, ok := PathOn("https://example.com", url); got != want.path || ok != (want.path != "") {
-			t.Errorf("%q: got %q, %t, want %q", url, got, ok, want.path)
-		}
-		if got := HasHostOf("https://example.com", url); got != want.hasHost {
-			t.Errorf("%q: has the host: %t", url, got)
+		if got, ok := PathOn("https://example.com", url); got != want || ok != (want != "") {
+			t.Errorf("%q: got %q, %t, want %q", url, got, ok, want)
 		}
 	}
 }
@@ -507,6 +551,7 @@ func TestModified(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{`<meta property=article:modified_time content="2024-05-01T10:00:00+02:00">`, "2024-05-01T08:00:00Z"},
 		{`<meta name=dcterms.modified content="2024-05-01">`, "2024-05-01"},
+		{`<meta http-equiv=Last-Modified content="Wednesday, 01-May-24 10:00:00 GMT">`, "2024-05-01T10:00:00Z"},
 		{`<meta name=last-modified content="May 1, 2024">`, "2024-05-01"},
 		{`<meta name=last-modified content="2024-05-01"><meta name=dcterms.modified content="2024-05-02"><meta property=og:updated_time content="2024-05-03"><meta property=article:modified_time content="2024-05-04">`, "2024-05-04"},
 		{`<meta property=article:modified_time content="yesterday"><meta property=og:updated_time content="2024-05-03">`, "2024-05-03"},
@@ -514,13 +559,16 @@ func TestModified(t *testing.T) {
 		{`<meta property=article:modified_time content="2026-06-16T13:00:00Z">`, ""},
 		{`<meta property=article:modified_time content="1980-01-01">`, ""},
 		{`<body><meta property=article:modified_time content="2024-05-01">`, ""},
+		{`<meta property=article:published_time content="2024-05-01">`, ""},
 
 		{data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
+		{"<body>" + data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
 		{`<meta property=article:modified_time content="2024-05-04">` + data(`{"@type":"Article","dateModified":"2024-05-01"}`), "2024-05-01"},
 		{data(`[{"@type":"Article","dateModified":["2024-05-01"]}]`), "2024-05-01"},
 		{data(`{"@graph":[{"@type":"WebSite","url":"/docs/a.html","dateModified":"2024-05-01"},{"@type":"WebPage","@id":"https://example.com/docs/a.html#page","dateModified":"2024-05-02"}]}`), "2024-05-02"},
 		{data(`[{"url":"/b","dateModified":"2024-05-01"},{"url":"a.html","dateModified":"2024-05-02"},{"url":"/c","dateModified":"2024-05-03"}]`), "2024-05-02"},
 		{data(`[{"dateModified":"2024-05-01"},{"mainEntityOfPage":{"@id":"https://example.com/docs/a.html"},"dateModified":"2024-05-02"}]`), "2024-05-02"},
+		{data(`[{"dateModified":"2024-05-01"},{"mainEntityOfPage":"https://example.com/docs/a.html","dateModified":"2024-05-02"}]`), "2024-05-02"},
 		{`<link rel=canonical href="https://o.example/x">` + data(`[{"dateModified":"2024-05-01"},{"url":"https://o.example/x","dateModified":"2024-05-02"}]`), "2024-05-02"},
 		{data(`[{"dateModified":"2024-05-01"},{"dateModified":"2024-05-02"}]`), ""},
 		{data(`{"@type":"Article","comment":{"@type":"Comment","dateModified":"2024-05-01"},"author":{"dateModified":"2024-05-01"},"offers":[{"dateModified":"2024-05-01"}]}`), ""},
@@ -553,7 +601,7 @@ func formatDate(unix int64, day bool) string {
 
 func TestBounds(t *testing.T) {
 	var b strings.Builder
-	for i := range page.MaxAlternates + 10 {
+	for i := range MaxAlternates + 10 {
 		fmt.Fprintf(&b, "<link rel=alternate hreflang=%c%c%c href=/%d>", 'a'+i%26, 'a'+i/26%26, 'a'+i/676, i)
 	}
 	for i := range 100000 {
@@ -563,17 +611,17 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	e := read(b.String())
-	if len(e.Links) != MaxLinks || len(e.Alternates) != page.MaxAlternates || len(e.Images) != page.MaxImages {
+	if len(e.Links) != MaxLinks || len(e.Alternates) != MaxAlternates || len(e.Images) != MaxImages {
 		t.Errorf("got %d, %d, %d", len(e.Links), len(e.Alternates), len(e.Images))
 	}
 	// The versions in other languages are links, too, and come first.
-	want := fmt.Sprintf("/docs/%d", MaxLinks-1-(page.MaxAlternates+10))
+	want := fmt.Sprintf("/docs/%d", MaxLinks-1-(MaxAlternates+10))
 	if e.Links[MaxLinks-1] != want {
 		t.Errorf("got %s, want %s", e.Links[MaxLinks-1], want)
 	}
 	e = read("<title>a</title>" + strings.Repeat("x", MaxBody) + "<a href=/b>")
-	if !e.Document || e.Links != nil || e.Blocks != 0 {
-		t.Errorf("too long: got %t, %q, %x", e.Document, e.Links, e.Blocks)
+	if !e.Document || e.Links != nil {
+		t.Errorf("too long: got %t, %q", e.Document, e.Links)
 	}
 }
 
@@ -591,18 +639,33 @@ func TestHostile(t *testing.T) {
 		"unavailable":        "<meta name=robots content='" + strings.Repeat("unavailable_after: a b c,", MaxBody/26) + "'>",
 		"entities":           strings.Repeat("&am", MaxBody/6) + strings.Repeat("&#x1F600;&copy;", MaxBody/30),
 		"attributes":         attributes.String(),
+		"attributes first":   attributes.String() + strings.Repeat("<b c>", 200000),
 		"an endless tag":     "<a href=" + strings.Repeat("x", MaxBody),
 		"an endless comment": "<!--" + strings.Repeat("-", MaxBody),
+		"less-than signs":    strings.Repeat("<", MaxBody),
 		"open menus":         strings.Repeat("<nav><table>", MaxBody/12),
 		"end tags":           strings.Repeat("<nav>", 1000) + strings.Repeat("</ul>", MaxBody/5),
 		"scripts":            strings.Repeat("<script type=application/ld+json>\"dateModified\"</script>", MaxBody/55),
 		"descriptions":       strings.Repeat("<meta name=description content='\x01 '>", MaxBody/39),
+		"pubdates":           strings.Repeat("<time pubdate>1 2 3 4 5 ", MaxBody/24),
 		"links":              strings.Repeat("<a href=/", 100000) + ">",
+		"alternates":         strings.Repeat("<link rel=alternate hreflang=de href=a>", MaxBody/39),
 	} {
 		start := time.Now()
 		read(body)
 		if d := time.Since(start); d > 10*time.Second {
 			t.Errorf("%s took %s", name, d)
+		}
+	}
+}
+
+func TestHasHostOf(t *testing.T) {
+	for url, want := range map[string]bool{
+		"https://example.com/a": true, "http://example.com:8080/": true, "//example.com/": false, "/a": false, "": false,
+		"https://www.example.com/": false, "https://example.com.evil.example/": false, "mailto:a@example.com": false,
+	} {
+		if got := HasHostOf("https://example.com", url); got != want {
+			t.Errorf("%s: got %t", url, got)
 		}
 	}
 }

@@ -22,20 +22,22 @@ const (
 	byWord                           // before the name of an author, a generator or a holder of rights
 	plainWord                        // may stand in a stamp besides
 	dateWord                         // may stand in a date
-	counterWord                      // beside a number: "128 views", "5 days ago", "vor 5 Tagen"
+	counterWord                      // behind a number: what is counted
+	agoWord                          // behind a number and a unit: "5 days ago", "3 min read"
+	sinceWord                        // before a number: "vor 5 Tagen", "il y a 5 jours"
 	ofWord                           // between two numbers: "3 of 7"
 )
 
 // words has what is common in stamps of the languages in which most pages of the web are written
 // (https://w3techs.com/technologies/overview/content_language).
 var words = newTable(strings.ToLower, map[wordKind]string{
-	updateWord: `copyright copyleft updated update modified modification changed edited edit built build generated revised revision reviewed
+	updateWord: `© copyright copyleft updated update modified modification changed edited edit built build generated revised revision reviewed
 		rendered rebuilt created compiled saved published geändert änderung aktualisiert aktualisierung bearbeitet bearbeitung stand erzeugt erstellt
 		generiert mise mis modifié modifiée modification révision généré générée créé actualización actualizado actualizada modificado modificada
 		modificación generado generada creado atualização atualizado atualizada modificação gerado gerada criado обновлено обновление обновлён
 		изменено изменение изменения редактировалось создано aggiornamento aggiornato aggiornata modifica generato generata bijgewerkt gewijzigd
 		wijziging gegenereerd aktualizacja zaktualizowano zmodyfikowano modyfikacja zmiana wygenerowano güncelleme güncellendi değiştirilme`,
-	byWord: "copyright copyleft by from with using von mit par avec por con da com door met przez",
+	byWord: "© copyright copyleft by from with using von mit par avec por con da com door met przez",
 	plainWord: `this the page site website document documentation edition docs was were is has been automatically auto or and of time date
 		last latest letzte letzter letzten letztes zuletzt dernière dernières dernier última último últimas últimos ultima ultimo
 		laatst laatste ostatnia ostatnio ostatnie последнее последние последняя последнего son
@@ -52,11 +54,13 @@ var words = newTable(strings.ToLower, map[wordKind]string{
 		freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles jueves viernes sábado domingo
 		pazartesi salı çarşamba perşembe cuma
 		on at in am um le de del em om op il alle den dem vom om w в от г года
-		pm uhr utc gmt z t h st nd rd th cet cest est edt cst cdt mst mdt pst pdt bst msk`,
+		pm uhr utc gmt z t h st nd rd th cet cest est edt cst cdt mst mdt pst pdt bst msk 年 月 日 时 分 秒 時`,
 	counterWord: `view views visit visits visitor visitors reads comment comments reply replies reaction reactions response responses like likes
 		share shares vote votes clap claps download downloads aufrufe kommentar kommentare vues vue commentaire commentaires vistas visitas
-		comentario comentarios ago read vor hace y`,
-	ofWord: "of von de sur di van из z",
+		comentario comentarios`,
+	agoWord:   "ago read",
+	sinceWord: "vor hace y",
+	ofWord:    "of von de sur di van из z",
 })
 
 // newTable returns what lists say of the words in them, each by its key.
@@ -70,15 +74,14 @@ func newTable[K comparable, V ~uint8 | ~uint16](keyOf func(word string) K, lists
 	return all
 }
 
-// kindOf returns what a word can be. In Chinese and Japanese, words are not divided.
+// cjkStamps are what stamps say in Chinese and Japanese, where words are not divided.
+var cjkStamps = regexp.MustCompile("(最[終终后後近]|日)更新|更新[日时時于於]|最終変更|最[后後]修改|修改[时时于]|生成[于日]")
+
+// kindOf returns what a word without a digit can be.
 func kindOf(word []byte) wordKind {
-	kind := number
-	if !hasDigit(word) {
-		kind = words[strings.ToLower(string(word))]
-	}
-	isASCII := word[len(word)-1] < utf8.RuneSelf
-	if !isASCII && (bytes.Contains(word, []byte("更新")) || bytes.Contains(word, []byte("修改"))) {
-		kind |= updateWord
+	kind, isKnown := words[strings.ToLower(string(word))]
+	if !isKnown && word[0] >= utf8.RuneSelf && cjkStamps.Match(word) {
+		return updateWord
 	}
 	return kind
 }
@@ -91,30 +94,39 @@ const (
 
 // masker reads short blocks.
 type masker struct {
-	masked []byte // the words of the block, with one sign in place of each number, month and weekday
+	masked []byte // the block with one sign in place of each number, month and weekday
 
 	last, before wordKind // of the last word, and of the one before it
 
-	hasWord   bool // that is in no date
-	hasDate   bool // a number of four digits, as a year has, or more, or two in a row
+	nonDates  int  // words that are in no date
+	hasDate   bool // a number of four digits, as a year has, or more, or several that signs divide
 	isStamp   bool // if it has a date, too
 	isBy      bool // names may follow
 	hasOther  bool // what is done to something else is no stamp: "updated libfoo to 2.1.3"
 	isCounter bool
 }
 
-// mask returns a block as it counts. The result is valid until the next call.
-func (m *masker) mask(block []byte) []byte {
+// mask returns a block as it counts; label is the block before it. The result is valid until the next call.
+func (m *masker) mask(block, label []byte) []byte {
 	if len(block) > longestStamp || !hasDigit(block) {
 		return block
 	}
 	m.read(block)
 	isCounter := m.isCounter && len(block) <= longestCounter
-	isStamp := m.isStamp && m.hasDate
+	isStamp := m.hasDate && (m.isStamp || m.nonDates == 0 && isLabel(label))
 	if isCounter || isStamp {
 		return m.masked
 	}
 	return block
+}
+
+// isLabel reports whether a block is a stamp whose date is in the next one.
+func isLabel(block []byte) bool {
+	var m masker
+	if !hasDigit(block) {
+		m.read(block)
+	}
+	return m.isStamp
 }
 
 // isDate reports whether text is only numbers, dates and signs.
@@ -123,32 +135,59 @@ func (m *masker) isDate(s []byte) bool {
 		return false
 	}
 	m.read(s)
-	return !m.hasWord
+	return m.nonDates == 0
 }
 
 // read reads a block.
 func (m *masker) read(block []byte) {
-	isCopyright := bytes.Contains(block, []byte("©"))
-	*m = masker{masked: m.masked[:0], isStamp: isCopyright, isBy: isCopyright}
-	for word := range bytes.FieldsFuncSeq(block, isSign) {
-		kind := kindOf(word)
-		m.word(word, kind)
+	*m = masker{masked: m.masked[:0]}
+	for len(block) > 0 {
+		n, isNumber := wordOf(block)
+		if n == 0 { // a sign
+			_, n = utf8.DecodeRune(block)
+			m.masked = append(m.masked, block[:n]...)
+			block = block[n:]
+			continue
+		}
+		kind := number
+		if !isNumber {
+			kind = kindOf(block[:n])
+		}
+		m.word(block[:n], kind)
+		block = block[n:]
 		m.before = m.last
 		m.last = kind
 	}
 }
 
-func isSign(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }
+// wordOf returns the length of the word with which text begins: letters, or letters and digits of ASCII; 0: it begins with
+// a sign.
+func wordOf(s []byte) (n int, isNumber bool) {
+	for n < len(s) && (isLetter(s[n]) || isDigit(s[n])) {
+		isNumber = isNumber || isDigit(s[n])
+		n++
+	}
+	for !isNumber {
+		c, size := utf8.DecodeRune(s[n:])
+		if !unicode.IsLetter(c) && c != '©' {
+			break
+		}
+		n += size
+	}
+	return n, isNumber
+}
 
 // word reads a word.
 func (m *masker) word(word []byte, kind wordKind) {
-	isNumber := kind&number != 0
-	near := m.last | m.before
-	isCounted := near&number != 0 && kind&counterWord != 0 || near&counterWord != 0 && isNumber
-	isPart := m.before == number && m.last&ofWord != 0 && isNumber
-	m.isCounter = m.isCounter || isCounted || isPart
+	isCounted := m.last == number && kind&counterWord != 0
+	isAgo := m.before == number && kind&agoWord != 0
+	isPart := m.before == number && m.last&ofWord != 0 && kind == number
+	isSince := (m.last|m.before)&sinceWord != 0 && kind == number
+	m.isCounter = m.isCounter || isCounted || isAgo || isPart || isSince
 
-	m.hasDate = m.hasDate || isNumber && (len(word) >= 4 || m.last == number)
+	n := len(m.masked)
+	isDivided := n >= 2 && m.masked[n-2] == '#' && strings.IndexByte(".-/", m.masked[n-1]) >= 0
+	m.hasDate = m.hasDate || kind == number && (isDivided || len(word) >= 4)
 	m.isBy = m.isBy || kind&byWord != 0
 	m.isStamp = m.isStamp || kind&updateWord != 0 && !m.hasOther
 	belongs := m.isBy || m.isStamp && m.hasDate // to who made it, or behind a date
@@ -156,32 +195,27 @@ func (m *masker) word(word []byte, kind wordKind) {
 		m.isStamp = false
 		m.hasOther = true
 	}
-	m.masked = append(m.masked, ' ')
 	if kind&(dateWord|number) != 0 {
 		m.masked = append(m.masked, '#')
 		return
 	}
 	m.masked = append(m.masked, word...)
-	m.hasWord = true
+	m.nonDates++
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-func hasDigit(s []byte) bool {
-	for _, c := range s {
-		if isDigit(c) {
-			return true
-		}
-	}
-	return false
-}
+func hasDigit(s []byte) bool { return bytes.ContainsAny(s, "0123456789") }
 
 // headingNumber matches what another heading before it moves, as in "Chapter 3: " or "2.1 ".
 var headingNumber = regexp.MustCompile(`^((?i:chapter|part|section|appendix|kapitel|chapitre|teil|§) )?([A-Z]\.)?[0-9][0-9.]*[:)]? `)
 
 // withoutNumber returns a heading without the number before it.
 func withoutNumber(heading []byte) []byte {
+	if !hasDigit(heading) {
+		return heading
+	}
 	return heading[len(headingNumber.Find(heading)):]
 }

@@ -17,7 +17,6 @@ func TestStamps(t *testing.T) {
 		"Updated: November 24, 2026 | 14 comments",
 		"Latest revision: 2026-11-24",
 		"2026-11-24 (last updated)",
-		"Page generated in 0.12 s",
 		"Zuletzt geändert: 24. November 2026",
 		"Letzte Aktualisierung am 24.11.2026 um 10:32 Uhr",
 		"Stand: 24.11.2026",
@@ -98,6 +97,7 @@ func TestStamps(t *testing.T) {
 		"Sie wurde zuletzt am 24. November 2026 gesehen.",
 		"この法律は2019年に変更されました",
 		"Changed opening hours: 10:00 to 18:00",
+		"Updated: 10:00 to 18:00",
 		"Updated prices from 2026-11-24 on",
 		"Recently updated schedule: concert on 24 November 2026",
 		"Last concert update: 12 December 2026, 20:00",
@@ -115,10 +115,55 @@ func TestStamps(t *testing.T) {
 	}{{stamps, true}, {counters, true}, {content, false}} {
 		for _, block := range test.blocks {
 			var m masker
-			got := string(m.mask([]byte(block))) != block
+			got := string(m.mask([]byte(block), nil)) != block
 			if got != test.want {
 				t.Errorf("%q: masked %t", block, got)
 			}
+		}
+	}
+}
+
+// TestLabels: a date is that of a stamp if the block before it says so.
+func TestLabels(t *testing.T) {
+	for _, test := range []struct {
+		label, block string
+		want         bool
+	}{
+		{"Last updated:", "2026-11-24", true},
+		{"Last updated", "24 November 2026, 10:32", true},
+		{"Stand", "24.11.2026", true},
+		{"最終更新日", "2026年11月24日", true},
+		{"Last updated", "2026-11-24 by Jane", false},
+		{"Date", "2026-11-24", false},
+		{"2.6.11: documentation updates", "Aug 22 2004", false},
+		{"Changes", "Aug 22 2004", false},
+		{"Last concert update", "2026-11-24", false},
+		{"Last updated 2026-11-24", "12 December 2026", false},
+	} {
+		var m masker
+		got := string(m.mask([]byte(test.block), []byte(test.label))) != test.block
+		if got != test.want {
+			t.Errorf("%q, %q: masked %t", test.label, test.block, got)
+		}
+	}
+}
+
+// TestHeadingNumbers: another number before a heading is the same text.
+func TestHeadingNumbers(t *testing.T) {
+	for heading, want := range map[string]string{
+		"2.1 Install":        "Install",
+		"3. Install":         "Install",
+		"Chapter 3: Install": "Install",
+		"A.2 Install":        "Install",
+		"§ 3 Install":        "Install",
+		"A guide":            "A guide",
+		"Part of it":         "Part of it",
+		"Install":            "Install",
+		"3":                  "3",
+		"":                   "",
+	} {
+		if got := string(withoutNumber([]byte(heading))); got != want {
+			t.Errorf("%q: got %q, want %q", heading, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 // tokens are those of a page.
 type tokens struct {
 	*html.Tokenizer
+	start, end int       // where the present token begins and ends
 	name       atom.Atom // of a tag; 0: HTML does not know it
 	closed     bool      // the tag ends in a slash
 	hasMore    bool      // it may have attributes that are not among these yet
@@ -22,11 +23,14 @@ type attribute struct{ name, value []byte }
 // begin begins with the tokens of a body.
 func (t *tokens) begin(body []byte) {
 	t.Tokenizer = html.NewTokenizer(bytes.NewReader(body))
+	t.end = 0
 }
 
 // next reads the next token. A tag that ends in a slash is a start tag.
 func (t *tokens) next() html.TokenType {
 	kind := t.Next()
+	t.start = t.end
+	t.end += len(t.Raw())
 	switch kind {
 	case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
 		t.name = t.readName()
@@ -42,26 +46,31 @@ func (t *tokens) next() html.TokenType {
 
 // readName reads the name of the tag. The tokenizer copies it, which only one in upper case needs.
 func (t *tokens) readName() atom.Atom {
-	name := bytes.TrimPrefix(t.Raw()[1:], []byte("/"))
+	tag := bytes.TrimPrefix(t.Raw()[1:], []byte("/"))
 	end := 0
-	for name[end] > ' ' && name[end] != '/' && name[end] != '>' { // in which a tag ends
+	for 'a' <= tag[end] && tag[end] <= 'z' || isDigit(tag[end]) { // a tag ends in >
 		end++
 	}
-	if known := atom.Lookup(name[:end]); known != 0 {
-		return known
+	if tag[end] == '>' || tag[end] == ' ' {
+		return atom.Lookup(tag[:end])
 	}
-	return atom.Lookup(bytes.ToLower(name[:end]))
+	name, _ := t.TagName()
+	return atom.Lookup(name)
 }
 
-// attribute returns the value of the tag's first attribute with a name; nil: it has none, or an empty one. The tokenizer copies each, so they
-// are read where they are asked for.
+// attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies each, so they
+// are read one by one.
 func (t *tokens) attribute(name string) []byte {
-	for t.hasMore {
-		var a attribute
-		a.name, a.value, t.hasMore = t.TagAttr()
-		t.attributes = append(t.attributes, a)
-	}
-	for _, a := range t.attributes {
+	for i := 0; i < len(t.attributes) || t.hasMore; i++ {
+		if i == len(t.attributes) {
+			var a attribute
+			a.name, a.value, t.hasMore = t.TagAttr()
+			if a.value == nil {
+				a.value = []byte{} // it is there
+			}
+			t.attributes = append(t.attributes, a)
+		}
+		a := t.attributes[i]
 		if string(a.name) == name {
 			return a.value
 		}
