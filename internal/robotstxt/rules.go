@@ -99,10 +99,19 @@ func newPathRule(verb, path string) pathRule {
 // 2.2.2, has reserved characters encoded before that, in paths and in rules. Decoding both is the same, but for an
 // encoded slash.
 func decoded(path string) string {
-	if text, err := url.PathUnescape(path); err == nil {
-		return text
+	path, query, hasQuery := strings.Cut(path, "?")
+	path = strings.ReplaceAll(unescaped(path), "?", "%3F") // which begins no query
+	if hasQuery {
+		path += "?" + unescaped(query)
 	}
 	return path
+}
+
+func unescaped(s string) string {
+	if text, err := url.PathUnescape(s); err == nil {
+		return text
+	}
+	return s
 }
 
 // Empty reports whether there are no rules, so that all is allowed.

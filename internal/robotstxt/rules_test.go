@@ -70,6 +70,7 @@ func TestRules(t *testing.T) {
 		{"a dollar within", all + "Disallow: /a$b\n", "/a /", "/a$b /a$bc /a%24b"},
 		{"two dollars", all + "Disallow: /a$$\n", "/a /a$b", "/a$"},
 		{"no overlap", all + "Disallow: /ab*ba$\n", "/aba", "/abba /abxba"},
+		{"an encoded question mark", all + "Disallow: /*?", "/ /why%3F", "/a?x /why?"},
 		{"a query", all + "Disallow: /*?print\nDisallow: /q?a=1&b", "/ /a?x /q?a=1", "/a?print /a?print=1 /q?a=1&b=2"},
 		{"characters of expressions", all + "Disallow: /a.b+(c)[d]\n", "/axb", "/a.b+(c)%5Bd%5D"},
 

@@ -26,6 +26,7 @@ const (
 )
 
 var (
+	errLong     = fmt.Errorf("the line is longer than %d bytes", maxLine)
 	errDocument = fmt.Errorf("the document is longer than %d bytes", maxDocument)
 	errIndex    = fmt.Errorf("the index names more than %d documents, or is nested too deeply", maxDocuments)
 )
@@ -138,17 +139,24 @@ func short(s string) string { return strings.ToValidUTF8(fmt.Sprintf("%.200s", s
 
 // readLines reads a list, holding one line at a time.
 func (s *Reader) readLines(ctx context.Context, b *bufio.Reader) error {
-	lines := bufio.NewScanner(b)
-	lines.Buffer(nil, maxLine)
-	// A line before an error may be cut.
-	for n := 1; ctx.Err() == nil && lines.Scan() && lines.Err() == nil; n++ {
-		p, bad := ParseLine(lines.Text(), s.Base)
-		if err := s.take(n, lines.Text(), p, bad); err != nil {
-			return err
+	for n := 1; ctx.Err() == nil; n++ {
+		line, err := b.ReadSlice('\n')
+		text := strings.TrimRight(string(line), "\r\n") // before more is read into the buffer
+		isLong := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = b.ReadSlice('\n')
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading lines of at most %d bytes: %w", maxLine, err)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("reading line %d: %w", n, err)
+		}
+		var p page.Page
+		bad := errLong
+		if !isLong {
+			p, bad = ParseLine(text, s.Base)
+		}
+		if stopped := s.take(n, text, p, bad); stopped != nil || err != nil {
+			return stopped
+		}
 	}
 	return ctx.Err()
 }
@@ -216,7 +224,7 @@ func decodeXML(b *bufio.Reader, charset string) (io.Reader, error) {
 const maxEntry = 16 << 20
 
 // entryPart matches comments, also one that goes on, and the tags of entries that are not in one.
-var entryPart = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)|</?(?:\w+:)?(?:url|sitemap)(?:\s[^>]*)?>`)
+var entryPart = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)|<!\[CDATA\[.*?(?:\]\]>|$)|</?(?:\w+:)?(?:url|sitemap)(?:\s[^>]*)?>`)
 
 // splitEntries is a [bufio.SplitFunc]: each token is an entry. One ends where the next one begins, too.
 func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error) {

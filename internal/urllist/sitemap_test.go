@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 		{"comments, order and duplicates", "# all\n/b # one\n\t# none\n/a\n/b", []string{"/b", "/a", "/b"}, ""},
 		{"options", "/x lastmod=2024-01-01 priority=0.8\n/y lastmod=2024-01-03\n", []string{"/x 2024-01-01 0.8", "/y"}, ""},
 		{"no text", "/a\n/\x00\n/\xfc\n/b\n", []string{"/a", `2: "/\x00": the line is not text in UTF-8`, `3: "/": the line is not text in UTF-8`, "/b"}, ""},
-		{"a longer line", "/a\n/" + strings.Repeat("b", maxLine), []string{"/a"}, "lines of at most 65536 bytes"},
+		{"a longer line", "/a\n/" + strings.Repeat("b", maxLine) + "\n/c", []string{"/a", `2: "/bbbbbbbbb": the line is longer than 65536 `, "/c"}, ""},
 		{"urlset", urlset, entries, ""},
 		{"compressed", gzipped(urlset), entries, ""},
 		{"junk behind it", gzipped(urlset) + "done", entries, ""},
@@ -100,6 +100,8 @@ func TestRead(t *testing.T) {
 		{"broken entries", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>/b?x&y</loc></url><!-- <url><loc>/c</loc></url> --><url><loc>" + base + "/d</loc></url></urlset>",
 			[]string{"/a", `2: "<url><loc>": the entry is no XML: XML synta`, "/d"}, ""},
 		{"end tags that are none", "<urlset></url><url id='1'><!-- </url> --><loc><![CDATA[/a]]></loc></url><s:url ><s:loc>/b</s:loc></s:url ><!-- <url>", []string{"/a", "/b"}, ""},
+		{"tags in CDATA", "<urlset><url><loc><![CDATA[/a</url>]]></loc></url><url><loc>/b</loc><x><![CDATA[ <!-- ]]></x></url><url><loc>/c</loc></url></urlset>",
+			[]string{"/a%3C/url%3E", "/b", "/c"}, ""},
 		{"no gzip", "\x1f\x8b", nil, "decompressing"},
 		{"a bomb", gzipped(strings.Repeat(strings.Repeat(" ", maxLine-1)+"\n", maxDocument/maxLine) + "\n"), nil, "longer than 67108864 bytes"},
 
