@@ -370,8 +370,11 @@ func TestLinks(t *testing.T) {
 				"root/m": "->../ext", "root/b.html": "->../ext/one.html", "root/n/o": "->../../ext/two", "root/own.html": x},
 			"/b.html /m/one.html /m/two/ /n/o/ /own.html", left{"link to what is listed": 5}},
 		{"among folders", Options{}, among,
-			"/go0/p0.html /go0/to3/p3.html /go0/to3/to6/p6.html /go0/to3/to6/to9/p9.html /go0/to3/to7/p7.html /go0/to3/to8/p8.html /go0/to4/p4.html /go0/to5/p5.html /go1/p1.html /go2/p2.html",
+			"/go0/p0.html /go0/to1/p1.html /go0/to1/to2/p2.html /go0/to1/to2/to3/p3.html /go0/to1/to2/to3/to4/p4.html /go0/to1/to2/to3/to4/to5/p5.html /go0/to1/to2/to3/to4/to5/to6/p6.html /go0/to1/to2/to3/to4/to5/to6/to7/p7.html /go0/to1/to2/to3/to4/to5/to6/to7/to8/p8.html /go0/to1/to2/to3/to4/to5/to6/to7/to8/to9/p9.html",
 			left{"dotfile": 1, "link to what is listed": 100}},
+		{"apart from folders between them", Options{Root: "root"}, tree{"ext/p.html": x, "root/a/link": "->../../ext", "root/a1/x": x, "root/a2/x": x, "root/b": "->../ext"},
+			"/a/link/p.html", left{"link to what is listed": 1, "not included": 2}},
+		{"to what is no page", Options{Root: "root"}, tree{"root/about.html": "->content/about.md", "root/content/about.md": x}, "/about.html", left{"not included": 1}},
 		{"hard links", Options{}, tree{"a.html": x, "b.html": "=>a.html"}, "/a.html /b.html", nil},
 	} {
 		t.Run(c.name, c.run)

@@ -113,6 +113,13 @@ func (s *scan) emit(f *folder) error {
 		}
 		sub := ahead[0]
 		ahead = ahead[1:]
+		// What a link leads to may have been found by one before it.
+		if e.isLink {
+			sub.real, sub.why = s.follow(f, e)
+		}
+		if e.isLink && sub.why == listed {
+			s.read(sub)
+		}
 		if err := s.reach(sub); err != nil {
 			return err
 		}
@@ -123,10 +130,7 @@ func (s *scan) emit(f *folder) error {
 // enter begins to read a sub-folder.
 func (s *scan) enter(f *folder, e *entry) *folder {
 	sub := &folder{url: e.path, real: filepath.Join(f.real, e.name)}
-	if e.isLink {
-		sub.real, sub.why = s.follow(f, e)
-	}
-	if sub.why == listed {
+	if !e.isLink {
 		s.read(sub)
 	}
 	return sub
@@ -177,12 +181,19 @@ func (s *scan) follow(f *folder, e *entry) (real, why string) {
 	}
 	_, isLoop := within(real, f.real)
 	rel, isInside := within(s.disk, real)
-	isFound := isInside && !strings.Contains(separator+rel, separator+".")
+	isFound := isInside && s.isFound(rel, e.isFolder)
 	if isLoop || isFound || s.targets[real] {
 		return "", duplicate
 	}
 	s.targets[real] = true
 	return real, listed
+}
+
+// isFound reports whether a path below the root is listed without a link that leads to it.
+func (s *scan) isFound(rel string, isFolder bool) bool {
+	isHidden := strings.Contains(separator+rel, separator+".")
+	own := entry{name: filepath.Base(rel), path: s.top + page.Escape(filepath.ToSlash(rel))}
+	return !isHidden && (isFolder || s.judgeFile(&own) == listed)
 }
 
 // within returns the path of a file below a folder, or that it does not lie there.
