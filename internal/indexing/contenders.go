@@ -39,8 +39,7 @@ type contenders struct {
 	canonicals map[uint64]uint64 // of those that name another page, by path
 	targets    map[uint64]bool   // the canonicals that count, and whether they are contenders
 
-	listed   map[uint64]reading // pages that were listed before, and that no file explains: see addReading
-	unlisted []reading
+	listed, unlisted []reading // pages that were listed before, and others, that no file explains: see addReading
 }
 
 func newContenders(n int) *contenders {
@@ -48,7 +47,6 @@ func newContenders(n int) *contenders {
 		all:        make([]contender, 0, n),
 		canonicals: make(map[uint64]uint64),
 		targets:    make(map[uint64]bool),
-		listed:     make(map[uint64]reading),
 	}
 }
 

@@ -108,7 +108,7 @@ func (c *contenders) addReading(rec *store.Record) {
 		changed: rec.Found,
 	}
 	if rec.Selected.Listed {
-		c.listed[r.name] = r
+		c.listed = append(c.listed, r)
 		return
 	}
 	c.unlisted = append(c.unlisted, r)
@@ -117,8 +117,19 @@ func (c *contenders) addReading(rec *store.Record) {
 // holdDuplicates has pages that were not listed beside another one of their group stay in it, if their texts differ only as one of
 // both was not fetched since the other one changed.
 func (c *contenders) holdDuplicates() {
+	// Few pages were not listed: a map of their names alone takes little memory.
+	beside := make(map[uint64]reading)
 	for _, r := range c.unlisted {
-		other, isListed := c.listed[r.name]
+		beside[r.name] = reading{}
+	}
+	for _, r := range c.listed {
+		if _, isBeside := beside[r.name]; isBeside {
+			beside[r.name] = r
+		}
+	}
+	for _, r := range c.unlisted {
+		other := beside[r.name]
+		isListed := other.name == r.name
 		isOutdated := r.changed > other.fetched || other.changed > r.fetched
 		if isListed && isOutdated {
 			c.all[r.at].key = c.all[other.at].key
