@@ -185,12 +185,13 @@ func (r *Refresh) awaitOwn(ctx context.Context) *ownList {
 // ownPatience is how long a refresh waits for the site's own sitemaps.
 func (r *Refresh) ownPatience() time.Duration {
 	s := r.site
+	isWanted := r.demanded || s.state.own.Load() == nil && s.mergesOwn()
 	switch {
 	case s.app.building != nil:
 		return never // there is no next refresh
 	case s.firstLook:
 		return 0
-	case r.demanded, s.state.own.Load() == nil:
+	case isWanted && wait.IsDone(s.ready):
 		return sourcePatience / 2
 	}
 	return firstPatience / 2
@@ -268,6 +269,12 @@ func (o *ownReading) read(ctx context.Context) {
 		}
 	}
 	o.unused.dropped = reader.Dropped
+	// Where there were none, no page is missing while what may be there by now cannot be read.
+	before := o.site.state.own.Load()
+	wereNone := before != nil && before.named == 0 && before.err == nil
+	if wereNone && o.named == 0 {
+		o.err = nil
+	}
 }
 
 // pauseAfter returns how long the list is current that it has taken a time to read.
