@@ -394,6 +394,23 @@ func TestOwnSitemapsStopped(t *testing.T) {
 	}
 }
 
+// TestOwnSitemapsMissing: where there were none, it is no failure that what may be there by now cannot be read.
+func TestOwnSitemapsMissing(t *testing.T) {
+	b := newBench(t, nil)
+	status := http.StatusNotFound
+	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(status)
+		return nil
+	}
+	s := b.site("named.example")
+	s.serve(listing(1))
+	for _, status = range []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusServiceUnavailable} {
+		if got, err := b.readOwn(s, probeResult{}, b.clock); got != "" || err != nil {
+			t.Errorf("%d: got %s, %v", status, got, err)
+		}
+	}
+}
+
 // TestHiddenSitemap: a sitemap of the site's own that ours hides and no source reads is named, with what to write.
 func TestHiddenSitemap(t *testing.T) {
 	const warning = "the site has a sitemap of its own, which this one hides and no source reads: to merge its pages and dates, write the line into the block of sitemap"
