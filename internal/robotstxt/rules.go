@@ -97,7 +97,7 @@ func newPathRule(verb, path string) pathRule {
 
 // decoded returns a path, or a piece of one, in the spelling in which paths and rules are compared. RFC 9309, section
 // 2.2.2, has reserved characters encoded before that, in paths and in rules. Decoding both is the same, but for an
-// encoded slash.
+// encoded slash or ampersand.
 func decoded(path string) string {
 	path, query, hasQuery := strings.Cut(path, "?")
 	path = strings.ReplaceAll(unescaped(path), "?", "%3F") // which begins no query
