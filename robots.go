@@ -181,10 +181,13 @@ const maxRedirects = 5
 func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 	p := &probe{handler: f.handler, prefix: f.id.prefix}
 	res, err := f.fetchData(ctx, robotsPath, robotstxt.MaxBody, p)
+	if err != nil {
+		return robotsRules{closed: true} // the probe may still be the handler's
+	}
 	robots := robotsRules{unseen: !p.robots}
 	at := f.origin + robotsPath
 	for range maxRedirects {
-		if err != nil || res.Status/100 != 3 {
+		if res.Status/100 != 3 {
 			break
 		}
 		target, path := f.redirect(at, res)
@@ -199,9 +202,9 @@ func (f *siteFetcher) fetchRobots(ctx context.Context) robotsRules {
 			return robots
 		}
 		res, err = f.fetchData(ctx, path, robotstxt.MaxBody, nil)
-	}
-	if err != nil {
-		return robotsRules{closed: true}
+		if err != nil {
+			return robotsRules{closed: true}
+		}
 	}
 	// To crawlers, a connection that breaks is one that fails, not a file that there is none of.
 	if res.Aborted || robotstxt.Closes(res.Status) {
