@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -176,8 +177,8 @@ func (v *volume) handle(request []byte) []byte {
 	op, unique, node, arg := order.Uint32(request[4:]), order.Uint64(request[8:]), order.Uint64(request[16:]), request[40:]
 	reply := func(data []byte, err error) []byte {
 		out := order.AppendUint32(nil, uint32(16+len(data)))
-		errno, _ := err.(syscall.Errno)
-		if err != nil && errno == 0 {
+		var errno syscall.Errno
+		if err != nil && !errors.As(err, &errno) {
 			errno = syscall.EIO
 		}
 		if errno != 0 {
