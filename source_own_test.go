@@ -335,6 +335,7 @@ func TestOwnSitemapsRedirect(t *testing.T) {
 	} {
 		b := newBench(t, nil)
 		s := b.site("named.example")
+		s.serve(listing(1)) // so that it waits for the reading
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
 			if to, ok := test.to[r.URL.Path]; ok {
 				w.Header().Set("Location", to)
