@@ -126,9 +126,3 @@ func PathOn(base, url string) (path string, ok bool) {
 // AcceptPage is the Accept header of a request for a page, as browsers send it: applications that negotiate return HTML
 // only where it is named (RFC 9110, section 12.5.1).
 const AcceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-
-// HasHostOf reports whether an absolute URL has the host of base, whatever its scheme and port are.
-func HasHostOf(base, url string) bool {
-	u, err := origin.ParseURL(url)
-	return err == nil && u.Host == origin.HostOf(base)
-}

@@ -658,14 +658,3 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
-
-func TestHasHostOf(t *testing.T) {
-	for url, want := range map[string]bool{
-		"https://example.com/a": true, "http://example.com:8080/": true, "//example.com/": false, "/a": false, "": false,
-		"https://www.example.com/": false, "https://example.com.evil.example/": false, "mailto:a@example.com": false,
-	} {
-		if got := HasHostOf("https://example.com", url); got != want {
-			t.Errorf("%s: got %t", url, got)
-		}
-	}
-}

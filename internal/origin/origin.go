@@ -185,17 +185,6 @@ func HostOf(origin string) string {
 	return host
 }
 
-// IsNamed reports whether a Host header names an origin: its host, and its port unless the header has none.
-func IsNamed(origin, header string) bool {
-	host, ok := CleanHost(header)
-	if !ok || host != HostOf(origin) {
-		return false
-	}
-	_, port, _ := net.SplitHostPort(header)
-	scheme, _, _ := strings.Cut(origin, "://")
-	return port == "" || Of(scheme, host, port) == origin
-}
-
 // special are domains that are not public: those of RFCs 6761, 6762, 7686, 8375 and 9476, and names that ICANN keeps for
 // private use or does not delegate. A number ends an IPv4 address.
 var special = regexp.MustCompile(`(^|\.)(alt|corp|example|home|home\.arpa|internal|invalid|lan|local|localhost|onion|test|[0-9]+)$`)

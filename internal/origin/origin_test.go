@@ -192,42 +192,6 @@ func TestIsPublic(t *testing.T) {
 	}
 }
 
-// TestIsNamed: a Host header names an origin, in whatever form and with a port that is its own.
-func TestIsNamed(t *testing.T) {
-	plain := "https://example.com"
-	port := "http://example.com:8080"
-	six := "http://[2001:db8::1]:8080"
-	idn := "https://xn--bcher-kva.example"
-	for _, test := range []struct {
-		origin, host string
-		want         bool
-	}{
-		{plain, "example.com", true},
-		{plain, "EXAMPLE.Com", true},
-		{plain, "example.com.:443", true},
-		{plain, "example.com:443", true},
-		{plain, "example.com:80", false},
-		{plain, "example.com:8443", false},
-		{plain, "www.example.com", false},
-		{plain, "198.51.100.7", false},
-		{plain, strings.Repeat("a", 2000), false},
-		{port, "example.com:8080", true},
-		{port, "example.com", true},
-		{port, "example.com:80", false},
-		{six, "[2001:db8::1]:8080", true},
-		{six, "[2001:DB8:0:0::1]:8080", true},
-		{six, "2001:db8::1", true},
-		{six, "[2001:db8::1]:80", false},
-		{six, "[2001:db8::2]:8080", false},
-		{idn, "xn--bcher-kva.example", true},
-		{idn, "bücher.example", true},
-	} {
-		if got := IsNamed(test.origin, test.host); got != test.want {
-			t.Errorf("%s of %s: got %t", test.host, test.origin, got)
-		}
-	}
-}
-
 func TestParseBase(t *testing.T) {
 	for base, want := range map[string]string{
 		"https://example.com":                      "https://example.com",
