@@ -21,10 +21,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
@@ -44,8 +44,8 @@ func reportSite(t *testing.T) (*site, *observer.ObservedLogs) {
 }
 
 // listing is a snapshot of so many pages.
-func listing(pages int) *publish.Snapshot {
-	return &publish.Snapshot{Index: new(publish.Document), Pages: pages}
+func listing(pages int) *document.Set {
+	return &document.Set{Index: new(document.Document), Pages: pages}
 }
 
 // TestMetrics: reasons of other modules may be any bytes.
@@ -134,7 +134,7 @@ func TestEvents(t *testing.T) {
 	}
 	// With crawl off, no record tells which pages are others.
 	s.handler.settings.crawl.Off = true
-	five := &publish.Snapshot{Index: &publish.Document{ETag: "five"}, Pages: 5}
+	five := &document.Set{Index: &document.Document{ETag: "five"}, Pages: 5}
 	s.app.events.emitRefreshed(s, five, &report.Refresh{Snapshot: listing(3)})
 	emit := <-s.app.events.queue
 	emit()

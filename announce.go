@@ -14,12 +14,11 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const announceAtOnce = 8 // requests to search engines and hubs, of all sites
@@ -228,7 +227,7 @@ func (s *site) announced(urls int, o announce.Outcome, t announce.Status) {
 }
 
 // tellAnnouncer has the announcer tell of what a refresh has published in place of something else.
-func (s *site) tellAnnouncer(ctx context.Context, before *publish.Snapshot, out *report.Refresh) {
+func (s *site) tellAnnouncer(ctx context.Context, before *document.Set, out *report.Refresh) {
 	if !s.announces() {
 		return
 	}
@@ -239,7 +238,7 @@ func (s *site) tellAnnouncer(ctx context.Context, before *publish.Snapshot, out 
 		Complete:  !out.Partial && !out.IsSuspicious() && out.Crawled.Pending == 0,
 		Documents: map[announce.Kind]string{announce.Ping: out.Snapshot.XMLDigest()},
 	}
-	if feed := out.Snapshot.Find(webpage.Feed); feed != nil {
+	if feed := out.Snapshot.Find(document.Feed); feed != nil {
 		p.Documents[announce.Hub] = feed.ETag
 	}
 	s.state.announcer.Published(p)

@@ -17,8 +17,8 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"go.uber.org/goleak"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -140,8 +140,8 @@ func TestOnDemandBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	big.serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
-	b.site("named.example").serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
+	big.serve(&document.Set{Bytes: maxOnDemandBytes})
+	b.site("named.example").serve(&document.Set{Bytes: maxOnDemandBytes})
 	if _, err := b.visit("new.example"); !errors.Is(err, errTooManySites) {
 		t.Errorf("got %v, want %v", err, errTooManySites)
 	}
@@ -155,13 +155,13 @@ func TestOnDemandBytes(t *testing.T) {
 // that nobody wants.
 func TestOnDemandGrowth(t *testing.T) {
 	b := newBench(t, nil)
-	b.site("named.example").serve(&publish.Snapshot{Bytes: maxOnDemandBytes})
+	b.site("named.example").serve(&document.Set{Bytes: maxOnDemandBytes})
 	for _, host := range []string{"old.example", "wanted.example", "new.example"} {
 		s, err := b.visit(host)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.serve(&publish.Snapshot{Bytes: maxOnDemandBytes / 4})
+		s.serve(&document.Set{Bytes: maxOnDemandBytes / 4})
 	}
 	refresh := func(host string) {
 		s, err := b.visit(host)
@@ -174,7 +174,7 @@ func TestOnDemandGrowth(t *testing.T) {
 	if !b.has("old.example") || !b.has("wanted.example") || !b.has("new.example") {
 		t.Error("a site went although there is room")
 	}
-	b.site("old.example").serve(&publish.Snapshot{Bytes: maxOnDemandBytes * 5 / 4})
+	b.site("old.example").serve(&document.Set{Bytes: maxOnDemandBytes * 5 / 4})
 	refresh("new.example")
 	if !b.has("old.example") || b.has("new.example") {
 		t.Error("the site that has grown last stays, although the others had requests lately")

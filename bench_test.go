@@ -15,12 +15,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // TestMain keeps what Caddy writes to its data directory, such as its instance ID, out of the home of who runs the tests.
@@ -131,7 +130,7 @@ func (b *bench) site(host string) *site {
 }
 
 // refresh refreshes a site an interval after the last refresh, and returns what is served.
-func (b *bench) refresh(s *site) *publish.Snapshot {
+func (b *bench) refresh(s *site) *document.Set {
 	b.Helper()
 	b.clock = b.clock.Add(s.handler.settings.interval)
 	s.run()
@@ -143,7 +142,7 @@ func (b *bench) refresh(s *site) *publish.Snapshot {
 func (b *bench) logged(message string) int { return b.logs.FilterMessage(message).Len() }
 
 // snapshotOf are documents of paths in order.
-func snapshotOf(t testing.TB, shardURLs int, paths ...string) *publish.Snapshot {
+func snapshotOf(t testing.TB, shardURLs int, paths ...string) *document.Set {
 	t.Helper()
 	pages := func(yield func(page.Page, error) bool) {
 		for _, path := range paths {
@@ -152,8 +151,8 @@ func snapshotOf(t testing.TB, shardURLs int, paths ...string) *publish.Snapshot 
 			}
 		}
 	}
-	s, err := publish.Build(t.Context(), pages, nil, publish.Options{
-		Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: shardURLs, Now: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC),
+	s, err := document.Build(t.Context(), pages, nil, document.Options{
+		Base: "https://example.com", Sitemap: "https://example.com/sitemap", ShardURLs: shardURLs, Now: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +213,7 @@ func BenchmarkPass(b *testing.B) {
 }
 
 // serve makes a site serve a snapshot, which may be nil.
-func (s *site) serve(snapshot *publish.Snapshot) {
+func (s *site) serve(snapshot *document.Set) {
 	s.state.published.Store(&publication{site: s.sitemap, snapshot: snapshot, lastSnapshot: snapshot})
 }
 

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
@@ -29,7 +30,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func buildCommand() *cobra.Command {
@@ -173,7 +173,7 @@ func (b *build) open(s *site, isAlone bool) (*export.Folder, error) {
 		return nil, err
 	}
 	folder.Sitemap = s.sitemap
-	folder.LLMs = page.Unescape(strings.TrimPrefix(s.docPath(webpage.LLMs), s.prefix+"/"))
+	folder.LLMs = page.Unescape(strings.TrimPrefix(s.docPath(document.LLMs), s.prefix+"/"))
 	return folder, nil
 }
 

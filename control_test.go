@@ -14,12 +14,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -50,10 +50,6 @@ func TestIsCurrent(t *testing.T) {
 		"dates are to be decided, but not yet":        {func(p *publication) { p.history.Partial = true }, true, true},
 		"dates are due":                               {func(p *publication) { p.history.DatesDue = batch }, false, false},
 		"dates are due later":                         {func(p *publication) { p.history.DatesDue = batch.Add(1) }, false, true},
-		"news begin":                                  {func(p *publication) { p.history.News.From = batch }, false, true},
-		"news of later":                               {func(p *publication) { p.history.News.From = batch.Add(1) }, false, false},
-		"news until later":                            {func(p *publication) { p.history.News.Until = batch.Add(1) }, true, true},
-		"news are old":                                {func(p *publication) { p.history.News.Until = batch }, false, false},
 		"it is not known from which it was selected":  {func(p *publication) { p.generation = nil }, false, false},
 		"a source cannot be read, as the time before": {func(p *publication) { p.history.Unread = map[int]string{0: "files"} }, false, true},
 	} {
@@ -525,10 +521,10 @@ func TestRestorePublication(t *testing.T) {
 	before := &publication{snapshot: served, lastSnapshot: served, selectedBy: 1, report: new(report.Report)}
 	for name, test := range map[string]struct {
 		before            *publication
-		stored            *publish.Snapshot
+		stored            *document.Set
 		isShared, isOther bool // by other settings
 		isServed, isTold  bool
-		wantNames         *publish.Snapshot
+		wantNames         *document.Set
 	}{
 		"after a restart":                        {before: new(publication), stored: stored, isServed: true, isTold: true, wantNames: stored},
 		"nothing was listed":                     {before: new(publication), isTold: true},

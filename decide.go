@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
 // confirmAfter is how long refreshes must find the same suspicious change before it is published.
@@ -14,7 +14,7 @@ const confirmAfter = 10 * time.Minute
 
 // selection is what select and build have made of the records.
 type selection struct {
-	snapshot *publish.Snapshot // nil: no page is listed; what is served if nothing was selected
+	snapshot *document.Set // nil: no page is listed; what is served if nothing was selected
 	result   indexing.Result
 }
 
@@ -165,7 +165,7 @@ func removes(result *indexing.Result) bool {
 
 // ending returns how the refresh, or a part of it, has ended by the decision: where it has a reason, something is held back,
 // else the documents tell.
-func (d decision) ending(served, next *publish.Snapshot) outcome.Outcome {
+func (d decision) ending(served, next *document.Set) outcome.Outcome {
 	o := outcome.Outcome{Result: outcome.Published, Reason: d.reason, Since: d.since}
 	switch {
 	case next == nil:

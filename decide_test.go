@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -224,7 +224,7 @@ func TestOutcomeOfDecision(t *testing.T) {
 	a, b := snapshotOf(t, 0, "/a"), snapshotOf(t, 0, "/b")
 	for _, test := range []struct {
 		d            decision
-		served, next *publish.Snapshot
+		served, next *document.Set
 		want         outcome.Result
 	}{
 		{decision{verdict: replace}, nil, a, outcome.Published},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 )
 
 const (
@@ -19,32 +19,26 @@ const (
 	contentXML  = "application/xml; charset=utf-8"
 	contentGzip = "application/gzip"
 	contentText = "text/plain; charset=utf-8"
-
-	// countedByServer is the most bytes of a body for which net/http sets Content-Length
-	// itself. A response with more than eight headers costs noticeably more.
-	countedByServer = 2048
 )
 
-// writeDocument writes a document in a form, and in an encoding that the client accepts. fresh is the time until the document
-// may change.
-func writeDocument(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form, fresh time.Duration) {
-	isGzip := f == publish.FormGzip || f == publish.FormPlain && prefersGzip(r)
-	isWhole := isGzip && !isConditional(r)
-	// Of a small body, net/http sets the length itself, but not in response to HEAD.
-	length := ""
-	if isWhole && (r.Method == http.MethodHead || len(d.Gzip) > countedByServer) {
-		length = d.Headers.Length
+// writeDocument writes a document in a form: the one that is requested, or, for [document.FormPlain], its encoding that the client
+// prefers. fresh is the time until the document may change.
+func writeDocument(w http.ResponseWriter, r *http.Request, d *document.Document, f document.Form, fresh time.Duration) {
+	if f == document.FormPlain && prefersGzip(r) {
+		f = document.FormEncoded
 	}
-	setHeader(w.Header(), d, represent(d, f, isGzip), fresh, length)
-	if !isGzip {
+	setHeader(w.Header(), d, f, fresh)
+	if f != document.FormEncoded && f != document.FormGzip {
 		writePlain(w, r, d, f)
 		return
 	}
-	if !isWhole {
+	if isConditional(r) {
 		serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
 		return
 	}
-	// There is no condition to be met, which is what http.ServeContent is for.
+	// There is no condition to be met, which is what http.ServeContent is for. Of an encoded document, it says no length.
+	w.Header().Set("Content-Length", strconv.Itoa(len(d.Gzip)))
+	w.Header().Set("Last-Modified", d.Modified.Format(http.TimeFormat))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(d.Gzip) // an error means that the client is gone
@@ -57,65 +51,35 @@ func (s *site) fresh() time.Duration {
 	return min(max(left, 0), longestAge)
 }
 
-// representation is what the header says of a document in a form.
-type representation struct{ contentType, encoding, etag, vary string }
-
-// represent returns the representation of a document in a form, which is compressed or not.
-func represent(d *publish.Document, f publish.Form, isGzip bool) representation {
-	switch f {
-	case publish.FormGzip:
-		return representation{contentType: contentGzip, etag: d.Headers.ETagFile}
-	case publish.FormText:
-		return representation{contentType: contentText, etag: d.Headers.ETagText}
-	}
-	by := representation{contentType: cmp.Or(d.Type, contentXML), etag: d.Headers.ETagXML, vary: "Accept-Encoding"}
-	if isGzip {
-		by.encoding = "gzip"
-		by.etag = d.Headers.ETagGzip
-	}
-	return by
-}
-
-// setHeader sets the header of a document, with Content-Length if length is not "".
-func setHeader(header http.Header, d *publish.Document, by representation, fresh time.Duration, length string) {
-	sniff := ""
-	if d.Type != "" {
-		sniff = "nosniff"
-	}
-	control := ""
+// setHeader sets the header of a document in a form.
+func setHeader(header http.Header, d *document.Document, f document.Form, fresh time.Duration) {
+	header.Set("Etag", d.ETagOf(f))
+	header.Set("X-Robots-Tag", "noindex")
 	if header["Cache-Control"] == nil {
-		control = "max-age=" + strconv.Itoa(int(fresh/time.Second))
+		header.Set("Cache-Control", "max-age="+strconv.Itoa(int(fresh/time.Second)))
 	}
-	// The values share one allocation, but are the response's own: outer handlers may change them in place.
-	fields := [...]struct{ name, value string }{
-		{"Cache-Control", control},
-		{"Content-Encoding", by.encoding},
-		{"Content-Length", length},
-		{"Content-Type", by.contentType},
-		{"Etag", by.etag},
-		{"Last-Modified", d.Headers.LastModified},
-		{"Vary", by.vary},
-		{"X-Content-Type-Options", sniff},
-		{"X-Robots-Tag", "noindex"},
+	if d.Type != "" {
+		header.Set("X-Content-Type-Options", "nosniff")
 	}
-	vary := header["Vary"] // of outer handlers
-	values := make([]string, len(fields))
-	for i, field := range fields {
-		if field.value != "" {
-			values[i] = field.value
-			header[field.name] = values[i : i+1 : i+1]
-		}
+	switch f {
+	case document.FormGzip:
+		header.Set("Content-Type", contentGzip)
+		return
+	case document.FormText:
+		header.Set("Content-Type", contentText)
+		return
+	case document.FormEncoded:
+		header.Set("Content-Encoding", "gzip")
 	}
-	if vary != nil && by.vary != "" {
-		header["Vary"] = append(vary, by.vary)
-	}
+	header.Set("Content-Type", cmp.Or(d.Type, contentXML))
+	header.Add("Vary", "Accept-Encoding") // to that of outer handlers
 }
 
 // writePlain writes a document, which has its headers, as a client has it that takes no gzip.
-func writePlain(w http.ResponseWriter, r *http.Request, d *publish.Document, f publish.Form) {
+func writePlain(w http.ResponseWriter, r *http.Request, d *document.Document, f document.Form) {
 	open := d.Open
 	size := d.Size
-	if f == publish.FormText {
+	if f == document.FormText {
 		open = d.Text
 		size = d.TextSize
 	}

@@ -40,7 +40,6 @@ type prospects struct {
 	isLeft     bool      // pages that were due have not been fetched
 	next       time.Time // when a page is due that cannot wait for the interval, or what is left can be fetched; past: not known
 	datesDue   time.Time // when dates can be decided that wait for the end of a deployment
-	newsDue    time.Time // when an article becomes news, or is none any more
 	hasRefetch bool      // an operator wants pages fetched again, and no crawl has begun with them
 
 	// The other processes that refresh the site.
@@ -148,15 +147,12 @@ func (p *prospects) untilPages() time.Duration {
 	return never
 }
 
-// untilDates is the pause until a date can be decided, or an article becomes news or is none any more.
+// untilDates is the pause until a date can be decided.
 func (p *prospects) untilDates() time.Duration {
-	pause := never
-	for _, at := range []time.Time{p.datesDue, p.newsDue} {
-		if !p.failed && !at.IsZero() {
-			pause = min(pause, max(at.Sub(p.now), soon, p.spared()))
-		}
+	if p.failed || p.datesDue.IsZero() {
+		return never
 	}
-	return pause
+	return max(p.datesDue.Sub(p.now), soon, p.spared())
 }
 
 // untilChange is the pause until changes are looked for that were told.
@@ -193,7 +189,6 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		isLeft:   out.Crawled.HasLeft(),
 		next:     time.Unix(out.Crawled.Next, 0),
 		datesDue: out.DatesDue,
-		newsDue:  out.NewsSpan.Until,
 		absences: s.absences,
 	}
 	p.isChanged = s.state.isChanged.Load()

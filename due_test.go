@@ -43,9 +43,6 @@ func TestDue(t *testing.T) {
 		{"a file has changed later, and probes take their share of a rate", 11 * time.Second, prospects{serves: true, isChanged: true, probes: 10 * time.Second}, 11 * time.Second},
 		{"a file has changed, probes take their share, and the clock was set back", -time.Hour, prospects{serves: true, isChanged: true, probes: 10 * time.Second}, 10*time.Second - time.Hour},
 
-		{"news are due", time.Second, prospects{serves: true, newsDue: at(30 * time.Second)}, 30 * time.Second},
-		{"news are due, of a costly refresh", time.Second, prospects{serves: true, cost: 2 * time.Second, newsDue: at(30 * time.Second)}, 40 * time.Second},
-
 		{"planned", time.Second, prospects{serves: true, planned: at(30 * time.Second)}, 30 * time.Second},
 		{"planned, and past", time.Hour, prospects{serves: true, planned: at(time.Minute)}, time.Minute},
 		{"planned with a longer interval", time.Second, prospects{serves: true, planned: at(time.Hour)}, time.Second + time.Minute},
@@ -124,8 +121,6 @@ var occasions = []occasion{
 		}},
 	{"dates are due", func(p *prospects) bool { return hasEnded(p) && !p.datesDue.IsZero() },
 		func(p *prospects) time.Time { return p.after(p.paid(p.datesDue), 200*time.Millisecond) }},
-	{"news are due", func(p *prospects) bool { return hasEnded(p) && !p.newsDue.IsZero() },
-		func(p *prospects) time.Time { return p.after(p.paid(p.newsDue), 200*time.Millisecond) }},
 	{"a file has changed", func(p *prospects) bool { return p.isChanged }, func(p *prospects) time.Time { return p.paid(time.Time{}) }},
 }
 
@@ -157,11 +152,9 @@ func allProspects(every int) iter.Seq[prospects] {
 					for _, next := range nexts {
 						p.next = p.now.Add(next)
 						for _, p.datesDue = range []time.Time{{}, p.now.Add(soon - 1), p.now.Add(30 * time.Second), p.now.Add(interval + 1)} {
-							for _, p.newsDue = range []time.Time{{}, p.now.Add(40*time.Second - p.datesDue.Sub(p.now)/2)} {
-								n++
-								if n%every == 0 && !yield(p) {
-									return
-								}
+							n++
+							if n%every == 0 && !yield(p) {
+								return
 							}
 						}
 					}
@@ -260,7 +253,6 @@ func TestProspects(t *testing.T) {
 			want: func(p *prospects) { p.next = time.Unix(begun.Unix(), 0) }},
 		"a file has changed": {changed: true, want: func(p *prospects) { p.isChanged = true }},
 		"dates are due":      {out: report.Refresh{DatesDue: begun.Add(time.Second)}, want: func(p *prospects) { p.datesDue = begun.Add(time.Second) }},
-		"news are due":       {out: report.Refresh{NewsSpan: outcome.Span{Until: begun.Add(time.Second)}}, want: func(p *prospects) { p.newsDue = begun.Add(time.Second) }},
 		"nothing is crawled": {out: report.Refresh{Crawled: crawl.Result{Gathered: true}}, want: func(*prospects) {}},
 	} {
 		b := newBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(test.given) })

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"go.uber.org/zap"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -78,7 +78,7 @@ func (q *eventQueue) emit(s *site, name string, data map[string]any) {
 
 // emitRefreshed emits that a snapshot was published in place of another one, if they differ,
 // with the number of pages and, if records tell, of those added, changed and removed.
-func (q *eventQueue) emitRefreshed(s *site, before *publish.Snapshot, out *report.Refresh) {
+func (q *eventQueue) emitRefreshed(s *site, before *document.Set, out *report.Refresh) {
 	if before.Equal(out.Snapshot) {
 		return
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
@@ -468,12 +467,7 @@ func (s *site) documentOf(served *publication, path string) (string, error) {
 		return "", nil
 	}
 	d := snapshot.Holding(served.sections.of(path), path)
-	xml, err := d.Open()
-	if err != nil {
-		return "", err
-	}
-	defer xml.Close()
-	if isListed, err := sitemapxml.Find(xml, s.origin+path); !isListed {
+	if isListed, err := d.Lists(s.origin + path); !isListed {
 		return "", err
 	}
 	return s.origin + s.docPath(d.Name), nil

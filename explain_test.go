@@ -269,6 +269,7 @@ func TestExplainLLMs(t *testing.T) {
 			}
 			s := b.site("named.example")
 			b.refresh(s)
+			_ = b.handler.ServeHTTP(httptest.NewRecorder(), b.request(http.MethodGet, "/llms.txt", nil), b.pages)
 			x := b.explained(s.origin + "/llms.txt")
 			if x.Reason != test.want || x.Now[0].Error != test.now {
 				t.Errorf("got %q, %+v, want %q, %q", x.Reason, x.Now, test.want, test.now)

@@ -79,7 +79,7 @@ func TestFollower(t *testing.T) {
 func TestStoredProbe(t *testing.T) {
 	p := &probeResult{
 		blocked: "refused", status: 403, remedy: "none", canonicalHost: "www.example.com", byLinks: true,
-		stylesheet: ownFile{exists: true}, llms: ownFile{exists: true}, siteFiles: siteFiles{root: "/srv", fs: "zip"},
+		siteFiles: siteFiles{root: "/srv", fs: "zip"},
 	}
 	p.robots.closed = true
 	p.robots.rules = robotstxt.ReadRules([]byte("User-agent: *\nDisallow: /private/*.html$\nAllow: /private/open"), "Googlebot")

@@ -1,15 +1,24 @@
 package sitemap
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"path"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
+	"github.com/seed3295b519/caddy-sitemap/internal/html"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const robotsPath = "/robots.txt"
@@ -56,7 +65,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 // wanted is the document of a site that a request is for.
 type wanted struct {
 	robots bool
-	name   string // see publish.Names
+	name   string // see document.Names
 	key    string // of IndexNow; "": it is no key file
 }
 
@@ -72,8 +81,8 @@ func (h *Handler) match(path string) (wanted, bool) {
 		if isOurs {
 			return wanted{name: name}, true
 		}
-		if path == webpage.LLMs && h.settings.beside.LLMs {
-			return wanted{name: webpage.LLMs}, true
+		if path == document.LLMs && h.settings.beside.LLMs {
+			return wanted{name: document.LLMs}, true
 		}
 	}
 	if h.IndexNow != nil {
@@ -157,7 +166,7 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		return unavailable(w, err)
 	}
 	d, form := snapshot.FindForm(want.name)
-	if d == nil || s.hasOwn(want.name) {
+	if d == nil || s.hasOwn(r, next, want.name) {
 		return next.ServeHTTP(w, r)
 	}
 	if !onlyReads(r) {
@@ -173,20 +182,58 @@ func onlyReads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-// hasOwn reports whether the site had a document of its own at the path of ours when it was last probed, and ours gives way:
-// a stylesheet, as ours is on by default, and an llms.txt, as whoever wrote one knows more of the site.
-func (s *site) hasOwn(name string) bool {
-	probed := s.probed.Load()
-	if probed == nil {
+// ownFile is what is known of a document of the site's own at the path of one of ours.
+type ownFile struct {
+	exists  atomic.Bool
+	askedAt atomic.Int64 // when the next handler was last asked for it, in Unix nanoseconds; 0: never
+}
+
+// isDue reports whether the next handler is to be asked now: for one request in ten minutes.
+func (f *ownFile) isDue(now time.Time) bool {
+	last := f.askedAt.Load()
+	isRecent := now.Sub(time.Unix(0, last)).Abs() < ownInterval
+	return !isRecent && f.askedAt.CompareAndSwap(last, now.UnixNano())
+}
+
+// hasOwn reports whether the site has a document of its own that is requested, and ours gives way: a stylesheet, as ours is on
+// by default, and an llms.txt, as whoever wrote one knows more of the site.
+func (s *site) hasOwn(r *http.Request, next caddyhttp.Handler, name string) bool {
+	own := &s.ownStylesheet
+	switch name {
+	case document.Stylesheet:
+	case document.LLMs:
+		own = &s.ownLLMs
+	default:
 		return false
 	}
-	switch name {
-	case webpage.Stylesheet:
-		return probed.stylesheet.exists
-	case webpage.LLMs:
-		return probed.llms.exists
+	if !onlyReads(r) || !own.isDue(s.app.now()) {
+		return own.exists.Load()
 	}
-	return false
+	exists, isConclusive := asksForOwn(r, next, name)
+	if isConclusive {
+		own.exists.Store(exists)
+		s.logger.OnceIf(exists && name == document.LLMs, zap.WarnLevel, "llms",
+			"the site has an llms.txt of its own, which is served: remove it, or llms")
+	}
+	return own.exists.Load()
+}
+
+// asksForOwn asks the next handler for a document that is requested. An application may return a page for any path, and what a
+// build of this module has written is older than what is served. isConclusive is false if the response is an error that says nothing.
+func asksForOwn(r *http.Request, next caddyhttp.Handler, name string) (exists, isConclusive bool) {
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	header := make(http.Header)
+	rec := recorder.New(recorder.Options{Limit: document.MaxBeginning, Header: header, Stop: stop})
+	err := serveRecorded(rec, wholeOf(r).WithContext(ctx), next)
+	status := cmp.Or(rec.Status, statusOf(err))
+	contentType := header.Get("Content-Type")
+	isOwn := strings.HasPrefix(contentType, "text/css")
+	if name == document.LLMs {
+		isText := strings.HasPrefix(contentType, "text/") && !html.IsHTML(contentType)
+		isOwn = isText && !bytes.Contains(rec.Body, []byte(document.LLMsMark))
+	}
+	return status == http.StatusOK && isOwn, page.IsConclusive(status)
 }
 
 // unavailable writes the response, or returns Caddy's error, for a site that cannot be served now or

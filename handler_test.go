@@ -14,7 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 )
 
 // serve has the handler answer a request, before a handler that says so in a header, and
@@ -333,8 +333,8 @@ func TestServeBeforeStart(t *testing.T) {
 	})
 }
 
-// TestOwnFiles: what counts as a stylesheet or llms.txt of the site's own, which is looked up once in a refresh, and served then.
-// Ours is served from memory.
+// TestOwnFiles: what counts as a stylesheet or llms.txt of the site's own, which the next handler is asked for by a request, and
+// serves then. Ours is served from memory.
 func TestOwnFiles(t *testing.T) {
 	const css = "/sitemap.css"
 	type response = func(w http.ResponseWriter) error
@@ -347,37 +347,35 @@ func TestOwnFiles(t *testing.T) {
 	}
 	missing := func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }
 	broken := func(http.ResponseWriter) error { return errors.New("broken") }
-	build := "# Old\n\n> " + strings.Repeat("é", 900) + "\n\n" + webpage.LLMsMark + "\n"
-	ours := map[string]string{css: "caddy-sitemap", webpage.LLMs: "# "}
+	build := "# Old\n\n> " + strings.Repeat("é", 900) + "\n\n" + document.LLMsMark + "\n"
+	ours := map[string]string{css: "caddy-sitemap", document.LLMs: "# "}
 	for name, test := range map[string]struct {
 		path  string
 		own   response // behind the sitemap
-		looks int      // that a refresh takes; 0: the option is off
-		isOwn bool     // the site's own one is served
+		isOn  bool
+		isOwn bool // the site's own one is served
 	}{
-		"no stylesheet":               {css, missing, 1, false},
-		"a stylesheet":                {css, responds("text/css", "its own"), 1, true},
-		"stylesheet off":              {css, responds("text/css", "its own"), 0, true},
-		"a broken stylesheet":         {css, broken, 1, false},
-		"a page as stylesheet":        {css, responds(contentHTML, "<!doctype html>"), 1, false},
-		"a stylesheet without an end": {css, withoutEnd(t), 1, false},
+		"no stylesheet":               {css, missing, true, false},
+		"a stylesheet":                {css, responds("text/css", "its own"), true, true},
+		"stylesheet off":              {css, responds("text/css", "its own"), false, true},
+		"a broken stylesheet":         {css, broken, true, false},
+		"a page as stylesheet":        {css, responds(contentHTML, "<!doctype html>"), true, false},
+		"a stylesheet without an end": {css, withoutEnd(t), true, false},
 
-		"no llms.txt":             {webpage.LLMs, missing, 1, false},
-		"text":                    {webpage.LLMs, responds("text/plain; charset=utf-8", "its own"), 1, true},
-		"Markdown":                {webpage.LLMs, responds("text/markdown", "its own"), 1, true},
-		"llms off":                {webpage.LLMs, responds("text/markdown", "its own"), 0, true},
-		"a broken llms.txt":       {webpage.LLMs, broken, 1, false},
-		"a page as llms.txt":      {webpage.LLMs, responds(contentHTML, "<!doctype html>"), 1, false},
-		"an API as llms.txt":      {webpage.LLMs, responds("application/json", "{}"), 1, false},
-		"llms.txt of a build":     {webpage.LLMs, responds("text/plain", build), 1, false},
-		"llms.txt without an end": {webpage.LLMs, withoutEnd(t), 1, true},
+		"no llms.txt":             {document.LLMs, missing, true, false},
+		"text":                    {document.LLMs, responds("text/plain; charset=utf-8", "its own"), true, true},
+		"Markdown":                {document.LLMs, responds("text/markdown", "its own"), true, true},
+		"llms off":                {document.LLMs, responds("text/markdown", "its own"), false, true},
+		"a broken llms.txt":       {document.LLMs, broken, true, false},
+		"a page as llms.txt":      {document.LLMs, responds(contentHTML, "<!doctype html>"), true, false},
+		"an API as llms.txt":      {document.LLMs, responds("application/json", "{}"), true, false},
+		"llms.txt of a build":     {document.LLMs, responds("text/plain", build), true, false},
+		"llms.txt without an end": {document.LLMs, withoutEnd(t), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			isOn := test.looks > 0
-			suffix := strings.TrimPrefix(test.path, "/sitemap")
 			b := newBench(t, func(h *Handler) {
-				h.Stylesheet = &isOn
-				h.LLMs = isOn
+				h.Stylesheet = &test.isOn
+				h.LLMs = test.isOn
 			})
 			looks := 0
 			answer := b.pages
@@ -390,19 +388,32 @@ func TestOwnFiles(t *testing.T) {
 			}
 			s := b.site("named.example")
 			b.wantPages(s, 1)
-			if looks != test.looks || isOn && s.hasOwn(suffix) != test.isOwn {
-				t.Errorf("%d requests in a refresh, want %d; its own: %t", looks, test.looks, s.hasOwn(suffix))
+			if looks != 0 {
+				t.Errorf("%d requests in a refresh", looks)
 			}
 			if name == "llms.txt without an end" {
+				w := httptest.NewRecorder()
+				s := b.site("named.example")
+				if !s.hasOwn(b.request(http.MethodGet, test.path, nil), b.pages, document.LLMs) {
+					t.Errorf("it is none: %v", w)
+				}
 				return
 			}
-			for range 3 {
+			for i := range 3 {
 				before := looks
 				w := httptest.NewRecorder()
 				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, test.path, nil), b.pages)
-				isOwn := looks == before+1
-				if isOwn != test.isOwn || !isOwn && !strings.Contains(w.Body.String(), ours[test.path]) {
-					t.Errorf("the site's own is served: %t, want %t; status %d, %.100q", isOwn, test.isOwn, w.Code, w.Body)
+				isOwn := w.Body.String() != "" && !strings.Contains(w.Body.String(), ours[test.path]) || !test.isOn
+				asked := 0
+				if i == 0 && test.isOn {
+					asked = 1
+				}
+				if test.isOwn {
+					asked++ // by which it is served
+				}
+				if isOwn != test.isOwn || looks-before != asked {
+					t.Errorf("the site's own is served: %t, want %t; %d requests, want %d; status %d, %.100q",
+						isOwn, test.isOwn, looks-before, asked, w.Code, w.Body)
 				}
 			}
 		})
@@ -425,8 +436,8 @@ func withoutEnd(t *testing.T) func(w http.ResponseWriter) error {
 	}
 }
 
-// TestStylesheetOfUpstream: an upstream is asked for its stylesheet every ten minutes, and while it fails, what was known stays.
-func TestStylesheetOfUpstream(t *testing.T) {
+// TestOwnStylesheetStays: the next handler is asked for a stylesheet once in ten minutes, and while it fails, what was known stays.
+func TestOwnStylesheetStays(t *testing.T) {
 	b := newBench(t, nil)
 	looks, status := 0, http.StatusOK
 	answer := b.pages
@@ -435,31 +446,26 @@ func TestStylesheetOfUpstream(t *testing.T) {
 			return answer(w, r)
 		}
 		looks++
-		upstream(r)
 		w.Header().Set("Content-Type", "text/css")
 		w.WriteHeader(status)
 		return nil
 	}
 	s := b.site("named.example")
+	b.wantPages(s, 1)
 	for _, step := range []struct {
 		after  time.Duration
 		status int
 		looks  int
 		exists bool
 	}{
-		{0, 200, 1, true}, {time.Minute, 404, 1, true}, {time.Hour, 502, 2, true}, {time.Minute, 502, 3, true},
-		{time.Minute, 404, 4, false}, {time.Minute, 200, 4, false}, {time.Hour, 200, 5, true},
+		{0, 200, 1, true}, {time.Minute, 404, 1, true}, {time.Hour, 502, 2, true}, {time.Minute, 404, 2, true},
+		{time.Hour, 404, 3, false}, {time.Minute, 200, 3, false}, {time.Hour, 200, 4, true},
 	} {
 		b.clock = b.clock.Add(step.after)
 		status = step.status
-		b.wantPages(s, 1)
-		if looks != step.looks || s.hasOwn(webpage.Stylesheet) != step.exists {
-			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, s.hasOwn(webpage.Stylesheet), step.looks, step.exists)
+		got := s.hasOwn(b.request(http.MethodGet, "/sitemap.css", nil), b.pages, document.Stylesheet)
+		if looks != step.looks || got != step.exists {
+			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, got, step.looks, step.exists)
 		}
-	}
-	answer = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusForbidden, nil) }
-	b.refresh(s)
-	if looks != 5 || !s.hasOwn(webpage.Stylesheet) {
-		t.Errorf("while the site refuses visitors: got %d requests, %t", looks, s.hasOwn(webpage.Stylesheet))
 	}
 }

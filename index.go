@@ -9,15 +9,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // publication is what a site serves, and how it came about. It never changes: what is learnt makes another one, which takes
@@ -26,9 +25,9 @@ import (
 type publication struct {
 	site string // URL of its sitemap
 
-	snapshot     *publish.Snapshot // nil: nothing is served
-	lastSnapshot *publish.Snapshot // the last one that was not nil: the names of its shards and sections still work
-	sections     sections          // by which the pages of snapshot are in its documents
+	snapshot     *document.Set // nil: nothing is served
+	lastSnapshot *document.Set // the last one that was not nil: the names of its shards and sections still work
+	sections     sections      // by which the pages of snapshot are in its documents
 
 	generation *store.Generation // of records, as of the last selection, also if that was not served; nil: it is not known
 	selectedBy uint64            // digest of what else that depended on
@@ -72,7 +71,7 @@ func (s *site) amend(change func(next *publication)) (before, next *publication)
 }
 
 // isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
-// confirmed, no record to be learnt again, no date to be decided now, and the news are those of now. goesOn: the refresh goes on.
+// confirmed, no record to be learnt again, and no date to be decided now. goesOn: the refresh goes on.
 func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool, now time.Time) bool {
 	if p.snapshot == nil || p.selectedBy != selectedBy {
 		return false
@@ -84,9 +83,6 @@ func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, go
 		return false
 	}
 	if due := p.history.DatesDue; !due.IsZero() && !now.Before(due) {
-		return false
-	}
-	if !p.history.News.Holds(now) {
 		return false
 	}
 	return crawl.Same(records, p.generation)
@@ -210,7 +206,7 @@ func (s *site) isSame(r *refreshing, out *report.Refresh) bool {
 }
 
 // result is what there is to tell of a refresh, or of a part of it, that is published.
-func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publish.Snapshot) report.Refresh {
+func (s *site) result(r *refreshing, sel selection, d decision, snapshot *document.Set) report.Refresh {
 	now := s.app.now()
 	out := report.Refresh{
 		Outcome:  d.ending(r.served.snapshot, snapshot),
@@ -236,13 +232,10 @@ func (s *site) result(r *refreshing, sel selection, d decision, snapshot *publis
 		}
 	}
 	out.DatesDue = r.served.history.DatesDue
-	out.NewsSpan = r.served.history.News
 	if sel.result.IsMade() {
 		out.DatesDue = sel.result.DatesDue
-		out.NewsSpan = outcome.Span{}
 		if sel.snapshot != nil {
 			out.News = sel.snapshot.News
-			out.NewsSpan = newsSpan(sel.snapshot.News)
 		}
 	}
 	out.Cost += r.gatherCost(&out)
@@ -270,7 +263,6 @@ func (s *site) publicationOf(r *refreshing, out *report.Refresh) *publication {
 		Partial:  out.Partial,
 		Lost:     r.lost(),
 		DatesDue: out.DatesDue,
-		News:     out.NewsSpan,
 	})
 	next.report = s.reportOf(out, &next)
 	return &next
@@ -295,9 +287,9 @@ func (s *site) tell(r *refreshing, before *publication, out *report.Refresh) {
 	s.logProbed(out, served.report)
 	isComplete := served.report.Pages > 0 && served.report.Pending == 0
 	isMissing := func(suffix string) bool { return isComplete && served.snapshot.Find(suffix) == nil }
-	s.logger.OnceIf(s.handler.Feed && isMissing(webpage.Feed), zap.WarnLevel, "feed",
+	s.logger.OnceIf(s.handler.Feed && isMissing(document.Feed), zap.WarnLevel, "feed",
 		"there is no feed yet, as no page has a date: declare dates in the pages, or set 'lastmod mtime'")
-	s.logger.OnceIf(s.handler.News != nil && isMissing(webpage.NewsSitemap), zap.WarnLevel, "news",
+	s.logger.OnceIf(s.handler.News != nil && isMissing(document.NewsSitemap), zap.WarnLevel, "news",
 		"there is no news sitemap yet, as no article was published: "+
 			"declare dates of publication in the pages, as by a NewsArticle of JSON-LD")
 }
@@ -401,8 +393,6 @@ type storedProbe struct {
 	MovedTo       string `json:"moved_to,omitempty"`
 	CanonicalHost string `json:"canonical_host,omitempty"`
 	ByLinks       bool   `json:"by_links,omitempty"`
-	Stylesheet    bool   `json:"stylesheet,omitempty"` // the site has its own
-	LLMs          bool   `json:"llms,omitempty"`       // as well
 	Root          string `json:"root,omitempty"`
 	FS            string `json:"fs,omitempty"`
 	Robots        string `json:"robots,omitempty"` // rules
@@ -417,8 +407,6 @@ func storeProbe(p *probeResult) storedProbe {
 		MovedTo:       p.movedTo,
 		CanonicalHost: p.canonicalHost,
 		ByLinks:       p.byLinks,
-		Stylesheet:    p.stylesheet.exists,
-		LLMs:          p.llms.exists,
 		Root:          p.root,
 		FS:            p.fs,
 		Robots:        p.robots.rules.String(),
@@ -434,8 +422,6 @@ func (s storedProbe) probe() *probeResult {
 		movedTo:       s.MovedTo,
 		canonicalHost: s.CanonicalHost,
 		byLinks:       s.ByLinks,
-		stylesheet:    ownFile{exists: s.Stylesheet},
-		llms:          ownFile{exists: s.LLMs},
 	}
 	p.root = s.Root
 	p.fs = s.FS
@@ -469,7 +455,7 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 
 // restorePublication makes what was stored the publication.
 func (s *site) restorePublication(
-	ctx context.Context, before *publication, snapshot *publish.Snapshot, m meta, records *store.Generation,
+	ctx context.Context, before *publication, snapshot *document.Set, m meta, records *store.Generation,
 ) {
 	isShared := s.state.fleet != nil
 	s.loadAnnouncer(ctx) // which has the key of the others
@@ -506,7 +492,7 @@ func (s *site) restorePublication(
 	}
 }
 
-func pagesOf(snapshot *publish.Snapshot) int {
+func pagesOf(snapshot *document.Set) int {
 	if snapshot == nil {
 		return 0
 	}

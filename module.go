@@ -35,15 +35,13 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func init() {
@@ -312,11 +310,11 @@ type settings struct {
 	shardURLs int
 	maxURLs   int
 	robots    bool
-	schema    sitemapxml.Schema
+	schema    document.Schema
 	exclude   pathPatterns
 	rules     []Rule
 	sections  sections
-	names     *regexp.Regexp // of documents: see publish.Names
+	names     *regexp.Regexp // of documents: see document.Names
 	crawl     Crawl
 	digest    uint64 // of everything that shapes a snapshot
 
@@ -324,7 +322,7 @@ type settings struct {
 	ignoreCanonicals bool
 	omitOrphans      bool
 	extract          html.Options
-	beside           webpage.Options // without the site's URLs
+	beside           document.Beside // without the site's URLs
 	announce         announce.Config // without what it has of a site
 }
 
@@ -427,7 +425,7 @@ func (h *Handler) compile(base string) error {
 		shardURLs:        c.InRange("shard_urls", h.ShardURLs, maxEntries, maxEntries),
 		maxURLs:          c.InRange("max_urls", h.MaxURLs, 10_000_000, 1_000_000_000),
 		robots:           h.RobotsTxt == nil || *h.RobotsTxt,
-		schema:           sitemapxml.Schema(c.Choose("schema", h.Schema, "0.9", "0.84")),
+		schema:           document.Schema(c.Choose("schema", h.Schema, "0.9", "0.84")),
 		exclude:          compilePatterns(c, "exclude", h.Exclude),
 		sections:         compileSections(c, h.Sections),
 		crawl:            cmp.Or(h.Crawl, new(Crawl)).compile(c),
@@ -443,7 +441,7 @@ func (h *Handler) compile(base string) error {
 			Articles:     h.Feed || h.HTML.isOn() || h.News != nil,
 			Markdown:     h.LLMs,
 		},
-		beside: webpage.Options{
+		beside: document.Beside{
 			People:     h.HTML.compile(c),
 			Feed:       h.Feed,
 			LLMs:       h.LLMs,
@@ -474,7 +472,7 @@ func (h *Handler) compile(base string) error {
 	if c.Err != nil {
 		return c.Err
 	}
-	s.names = publish.Names(s.sections.names(), s.beside)
+	s.names = document.Names(s.sections.names(), s.beside)
 	return h.compileDiscoveries()
 }
 

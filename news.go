@@ -3,16 +3,12 @@ package sitemap
 import (
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
-	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // maxPublication is the longest name of a publication, in bytes.
@@ -75,31 +71,13 @@ func (h *Handler) compileNews(c *option.Checker) {
 		"news '%.50s': the name of a publication has at most %d bytes, in UTF-8", name, maxPublication)
 	c.Refuse(strings.Contains(name, "{"), "news '%s': placeholders are not replaced", name)
 	c.Refuse(s.crawl.Off, "crawl is off: news needs fetched pages: remove 'crawl off', or news")
-	isNews := func(section Section) bool { return publish.NameOfSection(section.Name) == webpage.NewsSitemap }
+	isNews := func(section Section) bool { return document.NameOfSection(section.Name) == document.NewsSitemap }
 	c.Refuse(slices.ContainsFunc(h.Sections, isNews),
 		"section 'news' would have the URL of the news sitemap: give it another name, or remove news")
-	c.Refuse(s.schema == sitemapxml.Schema084, "schema 0.84 has no news: remove 'schema 0.84', or news")
+	c.Refuse(s.schema == document.Schema084, "schema 0.84 has no news: remove 'schema 0.84', or news")
 	match := compilePatterns(c, "news", h.News.Match)
-	s.beside.News = &webpage.NewsOptions{Publication: name}
+	s.beside.News = &document.NewsOf{Publication: name}
 	if len(match) > 0 {
 		s.beside.News.Match = match.Match
 	}
-}
-
-// newsAt returns what is to be known to make the news sitemap at a time; nil: there is none.
-func (s *settings) newsAt(now time.Time) *webpage.NewsOptions {
-	if s.beside.News == nil {
-		return nil
-	}
-	at := *s.beside.News
-	at.Now = now
-	return &at
-}
-
-// newsSpan returns for which time a news sitemap, which may be nil, stays as it is if no page changes.
-func newsSpan(news *webpage.News) outcome.Span {
-	if news == nil {
-		return outcome.Span{}
-	}
-	return outcome.Span{From: news.From, Until: news.Until}
 }

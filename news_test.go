@@ -16,13 +16,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // publishes makes the server have articles that were published at times.
@@ -59,9 +56,9 @@ func newsBench(t *testing.T, configure func(*Handler)) *bench {
 }
 
 // newsIn returns the paths of articles in the news sitemap, and whether it lists any other page.
-func newsIn(t *testing.T, snapshot *publish.Snapshot) (articles string, hasOthers bool) {
+func newsIn(t *testing.T, snapshot *document.Set) (articles string, hasOthers bool) {
 	t.Helper()
-	d := snapshot.Find(webpage.NewsSitemap)
+	d := snapshot.Find(document.NewsSitemap)
 	if d == nil {
 		return "", false
 	}
@@ -71,7 +68,7 @@ func newsIn(t *testing.T, snapshot *publish.Snapshot) (articles string, hasOther
 	}
 	defer r.Close()
 	content, err := io.ReadAll(r)
-	if err != nil || !sitemapxml.IsOwn(content) {
+	if err != nil || !document.IsOwn(content) {
 		t.Fatalf("%v: got %s", err, content)
 	}
 	for line := range strings.SplitSeq(string(content), "\n") {
@@ -87,11 +84,10 @@ func newsIn(t *testing.T, snapshot *publish.Snapshot) (articles string, hasOther
 	return articles, hasOthers
 }
 
-// TestNewsAge: the news sitemap changes when an article becomes old, or its time has come, though no page does and the site is
-// due only once a day.
+// TestNewsAge: the first refresh after an article became old, or its time has come, changes the news sitemap, though no page changes.
 func TestNewsAge(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		b := newsBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(24 * time.Hour) })
+		b := newsBench(t, func(h *Handler) { h.RefreshInterval = caddy.Duration(time.Hour) })
 		begun := time.Now()
 		b.publishes(map[string]time.Time{
 			"/a": begun.Add(-47 * time.Hour), "/b": begun.Add(-time.Hour), "/c": begun.Add(20 * time.Hour), "/d": begun.Add(-time.Minute),
@@ -104,10 +100,10 @@ func TestNewsAge(t *testing.T) {
 			hasOthers bool
 		}{
 			{time.Minute, "/d/b/a", false},
-			{time.Hour - time.Minute, "/d/b/a", false}, {time.Hour + time.Minute, "/d/b", false},
-			{19 * time.Hour, "/d/b", false}, {20 * time.Hour, "/c/d/b", false},
-			{46 * time.Hour, "/c/d/b", false}, {47*time.Hour + 10*time.Second, "/c/d", false}, {48 * time.Hour, "/c", false},
-			{67 * time.Hour, "/c", false}, {68*time.Hour + time.Minute, "", true}, {100 * time.Hour, "", true},
+			{time.Hour - time.Minute, "/d/b/a", false}, {2*time.Hour + time.Minute, "/d/b", false},
+			{19 * time.Hour, "/d/b", false}, {21 * time.Hour, "/c/d/b", false},
+			{46 * time.Hour, "/c/d/b", false}, {49 * time.Hour, "/c", false},
+			{67 * time.Hour, "/c", false}, {69*time.Hour + time.Minute, "", true}, {100 * time.Hour, "", true},
 		} {
 			time.Sleep(step.after - time.Since(begun))
 			synctest.Wait()
@@ -120,7 +116,7 @@ func TestNewsAge(t *testing.T) {
 	})
 }
 
-// TestNewsRestored: after a restart, the news sitemap is served at once, and it is known when it changes.
+// TestNewsRestored: after a restart, the news sitemap is served at once, and changes as articles age.
 func TestNewsRestored(t *testing.T) {
 	b := newsBench(t, nil)
 	b.app.now = func() time.Time { return b.clock }
@@ -135,10 +131,6 @@ func TestNewsRestored(t *testing.T) {
 	s.state.published.Store(&publication{site: s.sitemap})
 	restore(t, s)
 	after := s.published()
-	want := outcome.Span{From: begun.Add(-time.Hour - 5*time.Minute).UTC(), Until: begun.Add(10*time.Hour - 5*time.Minute).UTC()}
-	if before.history.News != want || after.history.News != want {
-		t.Errorf("got %+v, then %+v, want %+v", before.history.News, after.history.News, want)
-	}
 	if got, _ := newsIn(t, after.snapshot); got != "/a" || !after.snapshot.Equal(before.snapshot) {
 		t.Errorf("restored: got %s", got)
 	}
@@ -148,7 +140,7 @@ func TestNewsRestored(t *testing.T) {
 	if urls := s.namedURLs(after.snapshot); !slices.Equal(urls, []string{"http://named.example/sitemap.xml", "http://named.example/sitemap-news.xml"}) {
 		t.Errorf("robots.txt names %q", urls)
 	}
-	b.clock = want.Until
+	b.clock = begun.Add(10*time.Hour - 5*time.Minute)
 	s.run()
 	if got, _ := newsIn(t, s.published().snapshot); got != "/b/a" {
 		t.Errorf("later: got %s", got)
@@ -165,7 +157,7 @@ func TestNewsReport(t *testing.T) {
 	b.wantPages(s, 2)
 	b.wantPages(s, 2)
 	const reason = "no date of publication"
-	want := &report.News{LeftOut: map[string]int{reason: 1}, Examples: map[string][]string{reason: {"/news/b"}}}
+	want := &document.News{LeftOut: map[string]int{reason: 1}, Examples: map[string][]string{reason: {"/news/b"}}}
 	if got := s.published().report.News; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -181,7 +173,7 @@ func TestNewsReport(t *testing.T) {
 	s = without.site("named.example")
 	s.amend(func(p *publication) { p.report = &report.Report{News: want} })
 	without.wantPages(s, 1)
-	if got := s.published().report.News; got != nil || s.published().history.News != (outcome.Span{}) {
+	if got := s.published().report.News; got != nil {
 		t.Errorf("without the option: got %+v", got)
 	}
 }
@@ -283,7 +275,7 @@ func TestNewsOrSection(t *testing.T) {
 	}
 }
 
-// TestNewsOfFleet: another node serves the news, knows until when they are right, and is due then if the first one is gone.
+// TestNewsOfFleet: another node serves the news.
 func TestNewsOfFleet(t *testing.T) {
 	folder := t.TempDir()
 	var begun time.Time
@@ -299,20 +291,10 @@ func TestNewsOfFleet(t *testing.T) {
 	}
 	_, first := sharing(t, folder, news)
 	first.run()
-	b, second := sharing(t, folder, news)
+	_, second := sharing(t, folder, news)
 	second.run()
 	got := second.published()
-	if articles, _ := newsIn(t, got.snapshot); articles != "/b/a" || got.history.News != first.published().history.News || got.report.News.Pages != 2 {
-		t.Fatalf("got %s, %+v, %+v", articles, got.history.News, got.report.News)
-	}
-	// Each node that is not the last writer leaves it some time.
-	due := second.schedule.Due()
-	if least := begun.Add(time.Hour); due.Before(least) || due.After(least.Add(time.Hour)) {
-		t.Errorf("it is due %s after the first refresh", due.Sub(begun))
-	}
-	b.clock = due
-	second.run()
-	if articles, _ := newsIn(t, second.published().snapshot); articles != "/b" {
-		t.Errorf("later: got %s", articles)
+	if articles, _ := newsIn(t, got.snapshot); articles != "/b/a" || got.report.News.Pages != 2 {
+		t.Fatalf("got %s, %+v", articles, got.report.News)
 	}
 }

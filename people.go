@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"net/url"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // People says how the pages for people look. In JSON, it may also be `true`, or `false` for none.
@@ -46,12 +46,12 @@ func (p *People) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*plain)(p))
 }
 
-func (p *People) compile(c *option.Checker) *webpage.People {
+func (p *People) compile(c *option.Checker) *document.People {
 	if !p.isOn() {
 		return nil
 	}
 	u, err := url.Parse(p.CSS)
 	isURL := err == nil && (u.Scheme == "" || u.Scheme == "https" || u.Scheme == "http")
 	c.Refuse(!isURL, "css of html is '%s': write a URL, such as /look.css", p.CSS)
-	return &webpage.People{Title: p.Title, CSS: p.CSS}
+	return &document.People{Title: p.Title, CSS: p.CSS}
 }

@@ -1,7 +1,6 @@
 package sitemap
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -28,9 +27,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // probeResult is the result of a probe. It never changes.
@@ -43,8 +40,6 @@ type probeResult struct {
 	made          bool   // no file explains the front page: an upstream or another handler makes it
 	byLinks       bool   // no source is written, and its pages are found by links: see byLinks
 
-	stylesheet, llms ownFile // at the paths of ours
-
 	robots robotsRules
 	siteFiles
 
@@ -53,13 +48,6 @@ type probeResult struct {
 	// rootAsked is when who makes pages was asked for the sitemap, as a handler on the way there might set the site's root; zero: no
 	// file was made.
 	rootAsked time.Time
-}
-
-// ownFile says whether the site has its own document at the path of one of ours.
-type ownFile struct {
-	exists bool
-	made   bool      // the response to the request for it was made
-	at     time.Time // when there was a response; zero: ask again
 }
 
 // siteFiles says where a site's files are.
@@ -199,13 +187,6 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 	entrance, given := f.fetchEntrance(ctx, front, before.entrance, &robots)
 	byLinks := f.byLinks(ctx, front, &files.siteFiles, before.byLinks)
 
-	// What is known of documents of the site's own stays while the site is blocked: then, all paths may return an error.
-	stylesheet := before.stylesheet
-	llms := before.llms
-	if blocked.reason == "" && !mode.atFront {
-		stylesheet = f.lookForStylesheet(ctx, before.stylesheet)
-		llms = f.lookForLLMs(ctx, before.llms)
-	}
 	other := p.to
 	if robots.foreign {
 		other = cmp.Or(other, robots.from)
@@ -230,8 +211,6 @@ func (f *siteFetcher) probe(ctx context.Context, before probeResult, mode probeM
 		canonicalHost: f.canonicalHost(front),
 		made:          isMade(front),
 		byLinks:       byLinks,
-		stylesheet:    stylesheet,
-		llms:          llms,
 		robots:        robots,
 		siteFiles:     files.siteFiles,
 		entrance:      entrance,
@@ -390,49 +369,6 @@ func (f *siteFetcher) canonicalHost(front *crawl.Response) string {
 	meta := html.NewParser(html.Options{}).Parse(front.Body, at)
 	u, _ := origin.ParseURL(meta.Canonical)
 	return u.Host
-}
-
-// lookForStylesheet finds out whether the site has its own stylesheet.
-func (f *siteFetcher) lookForStylesheet(ctx context.Context, before ownFile) ownFile {
-	if !f.handler.settings.beside.Stylesheet {
-		return ownFile{}
-	}
-	path := f.internalDocPath(webpage.Stylesheet)
-	return f.lookForOwn(ctx, path, 0, before, func(res *crawl.Response) bool {
-		return strings.HasPrefix(res.Header.Get("Content-Type"), "text/css")
-	})
-}
-
-// lookForLLMs finds out whether the site has its own llms.txt. An application may return a page for any path. What a build of
-// this module has written is older than what is served.
-func (f *siteFetcher) lookForLLMs(ctx context.Context, before ownFile) ownFile {
-	if !f.handler.settings.beside.LLMs {
-		return ownFile{}
-	}
-	path := f.internalPath(f.docPath(webpage.LLMs))
-	return f.lookForOwn(ctx, path, sitemapxml.MaxBeginning, before, func(res *crawl.Response) bool {
-		contentType := res.Header.Get("Content-Type")
-		isText := strings.HasPrefix(contentType, "text/") && !html.IsHTML(contentType)
-		return isText && !bytes.Contains(res.Body, []byte(webpage.LLMsMark))
-	})
-}
-
-// lookForOwn finds out whether the site has its own document at a path of ours: one with the status 200 that is so. Its body is not
-// read beyond a number of bytes: it may have no end. An upstream is asked every ten minutes; while it fails, what was known stays.
-func (f *siteFetcher) lookForOwn(
-	ctx context.Context, path string, limit int, before ownFile, isOwn func(*crawl.Response) bool,
-) ownFile {
-	// Most applications have no such document, and would be asked for it once a minute.
-	now := f.handler.app.now()
-	if before.made && now.Sub(before.at).Abs() < ownInterval {
-		return before
-	}
-	res, err := f.fetchData(ctx, path, limit, nil)
-	if err != nil || !page.IsConclusive(res.Status) {
-		before.at = time.Time{}
-		return before
-	}
-	return ownFile{exists: res.Status == http.StatusOK && isOwn(res), made: res.Made, at: now}
 }
 
 // byLinks decides whether the pages of a site for which no source is written are found by links: its front page is made, as

@@ -16,11 +16,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // maxRobots is the most bytes of a robots.txt that are served. Crawlers read half a megabyte.
@@ -70,13 +69,13 @@ func (s *site) inFolders() []*site {
 }
 
 // namedURLs are the URLs that robots.txt names: the sitemap, and the feed and the news sitemap if there are any.
-func (s *site) namedURLs(snapshot *publish.Snapshot) []string {
+func (s *site) namedURLs(snapshot *document.Set) []string {
 	urls := []string{s.sitemap}
 	beside := &s.handler.settings.beside
-	if beside.Feed && snapshot.Find(webpage.Feed) != nil {
+	if beside.Feed && snapshot.Find(document.Feed) != nil {
 		urls = append(urls, s.feedURL())
 	}
-	if beside.News != nil && snapshot.Find(webpage.NewsSitemap) != nil {
+	if beside.News != nil && snapshot.Find(document.NewsSitemap) != nil {
 		urls = append(urls, s.newsURL())
 	}
 	return urls

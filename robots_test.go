@@ -12,8 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 )
 
@@ -191,10 +191,10 @@ func TestNamedURLs(t *testing.T) {
 		{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true},
 	} {
 		s := newBench(t, func(h *Handler) { h.Feed = test.isWanted }).site("named.example")
-		o := publish.Options{Now: batch}
+		o := document.Options{Now: batch}
 		o.Base = s.origin
 		o.Feed = test.isBuilt
-		snapshot, err := publish.Build(t.Context(), pages, nil, o)
+		snapshot, err := document.Build(t.Context(), pages, nil, o)
 		if err != nil {
 			t.Fatal(err)
 		}

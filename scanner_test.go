@@ -20,13 +20,12 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // TestConfirm: of few pages, or lost for several reasons, [TestDecide] says nothing.
@@ -462,7 +461,7 @@ func TestPaceOfUpstreams(t *testing.T) {
 }
 
 // wantPages checks how many pages are served.
-func (b *bench) wantPages(s *site, want int) *publish.Snapshot {
+func (b *bench) wantPages(s *site, want int) *document.Set {
 	b.Helper()
 	got := b.refresh(s)
 	if pagesOf(got) != want {
@@ -484,9 +483,9 @@ func TestLook(t *testing.T) {
 	if again := madeBy(); again != first {
 		t.Fatal("documents are made again although nothing has changed")
 	}
-	look := webpage.Look
-	t.Cleanup(func() { webpage.Look = look })
-	webpage.Look += "another"
+	look := document.Look
+	t.Cleanup(func() { document.Look = look })
+	document.Look += "another"
 	if again := madeBy(); again == first {
 		t.Error("documents are not made again")
 	}

@@ -8,9 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Section has pages in sitemaps of their own: search consoles report which pages of a sitemap they have indexed only for
@@ -43,11 +42,11 @@ type Section struct {
 type sections []Section
 
 func compileSections(c *option.Checker, given []Section) sections {
-	c.Refuse(len(given) > publish.MaxSections, "%d sections: use at most %d", len(given), publish.MaxSections)
+	c.Refuse(len(given) > document.MaxSections, "%d sections: use at most %d", len(given), document.MaxSections)
 	var all sections
 	for _, s := range given {
 		c.Refuse(all.has(s.Name), "section '%s' is given twice: write all of its patterns into one line", s.Name)
-		err := publish.CheckSectionName(s.Name)
+		err := document.CheckSectionName(s.Name)
 		c.Refuse(err != nil, "section '%s': %w", s.Name, err)
 		c.Refuse(len(s.Match) == 0, "section '%s' needs at least one path pattern", s.Name)
 		s.match = compilePatterns(c, "section "+s.Name, s.Match)
@@ -79,7 +78,7 @@ func (all sections) names() []string {
 
 // sectionStatus is what the admin API shows of a section.
 type sectionStatus struct {
-	publish.Section
+	document.Section
 	Sitemap string `json:"sitemap,omitempty"` // URL; "": it has no pages
 }
 
@@ -88,11 +87,11 @@ func (s *site) sectionsStatus(served *publication) []sectionStatus {
 	listed := served.snapshot.Sections()
 	var all []sectionStatus
 	for _, name := range served.sections.names() {
-		st := sectionStatus{Section: publish.Section{Name: name}}
-		i := slices.IndexFunc(listed, func(l publish.Section) bool { return l.Name == name })
+		st := sectionStatus{Section: document.Section{Name: name}}
+		i := slices.IndexFunc(listed, func(l document.Section) bool { return l.Name == name })
 		if i >= 0 {
 			st.Section = listed[i]
-			st.Sitemap = s.origin + s.docPath(publish.NameOfSection(name))
+			st.Sitemap = s.origin + s.docPath(document.NameOfSection(name))
 		}
 		all = append(all, st)
 	}
@@ -108,10 +107,10 @@ func (r *Refresh) warnOfShadowed(ctx context.Context) {
 		return
 	}
 	for _, name := range s.handler.settings.sections.names() {
-		r.warnOfShadowedAt(ctx, publish.NameOfSection(name), "section "+name, "give the section another name")
+		r.warnOfShadowedAt(ctx, document.NameOfSection(name), "section "+name, "give the section another name")
 	}
 	if s.handler.settings.beside.News != nil {
-		r.warnOfShadowedAt(ctx, webpage.NewsSitemap, "news", "set another path")
+		r.warnOfShadowedAt(ctx, document.NewsSitemap, "news", "set another path")
 	}
 }
 

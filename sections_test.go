@@ -9,8 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 )
 
 // given are sections as in a Caddyfile: a name and its patterns.
@@ -58,7 +58,7 @@ func TestSectionOf(t *testing.T) {
 
 func BenchmarkSectionOf(b *testing.B) {
 	var lines []string
-	for i := range publish.MaxSections {
+	for i := range document.MaxSections {
 		lines = append(lines, fmt.Sprintf("s%d /folder-%d/*", i, i))
 	}
 	all := compiledSections(b, lines...)
@@ -213,9 +213,9 @@ func TestStatusOfSections(t *testing.T) {
 	b.lists("/", "/blog/a", "/blog/b", "/docs/a")
 	b.refresh(s)
 	want := []sectionStatus{
-		{publish.Section{Name: "docs", Pages: 1, Shards: 1}, s.origin + "/sitemap-docs.xml"},
-		{publish.Section{Name: "none"}, ""},
-		{publish.Section{Name: "blog", Pages: 2, Shards: 1}, s.origin + "/sitemap-blog.xml"},
+		{document.Section{Name: "docs", Pages: 1, Shards: 1}, s.origin + "/sitemap-docs.xml"},
+		{document.Section{Name: "none"}, ""},
+		{document.Section{Name: "blog", Pages: 2, Shards: 1}, s.origin + "/sitemap-blog.xml"},
 	}
 	if got := s.status().Sections; !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
@@ -23,10 +24,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // address is how requests name a site.
@@ -159,7 +158,7 @@ func (h *Handler) spellsOut(at address) bool {
 
 // docPath returns the path of a document in URLs, such as /sitemap-0123456789ab.xml.
 func (i *identity) docPath(name string) string {
-	if name == webpage.LLMs {
+	if name == document.LLMs {
 		return cmp.Or(i.handler.settings.prefix, i.id.prefix) + name
 	}
 	return i.docPrefix + strings.TrimSuffix(i.handler.settings.path, ".xml") + name
@@ -183,10 +182,10 @@ func (i *identity) internalPath(path string) string {
 func (i *identity) url() string { return i.origin + i.prefix }
 
 // feedURL returns the URL of the feed.
-func (i *identity) feedURL() string { return i.origin + i.docPath(webpage.Feed) }
+func (i *identity) feedURL() string { return i.origin + i.docPath(document.Feed) }
 
 // newsURL returns the URL of the news sitemap.
-func (i *identity) newsURL() string { return i.origin + i.docPath(webpage.NewsSitemap) }
+func (i *identity) newsURL() string { return i.origin + i.docPath(document.NewsSitemap) }
 
 // isDocument reports whether a path is that of one of the site's own documents.
 func (i *identity) isDocument(path string) bool {
@@ -196,11 +195,11 @@ func (i *identity) isDocument(path string) bool {
 
 const reasonDocument = "a document of the sitemap"
 
-// servesAt reports whether visitors get one of the site's own documents at a path. Of an llms.txt, that is known only once
-// the site was probed: while it has one itself, that is a page like any other.
+// servesAt reports whether visitors get one of the site's own documents at a path. While the site has
+// an llms.txt itself, that is a page like any other.
 func (s *site) servesAt(path string) bool {
-	isLLMs := s.handler.settings.beside.LLMs && path == s.docPath(webpage.LLMs)
-	return s.isDocument(path) || isLLMs && !s.hasOwn(webpage.LLMs)
+	isLLMs := s.handler.settings.beside.LLMs && path == s.docPath(document.LLMs)
+	return s.isDocument(path) || isLLMs && !s.ownLLMs.exists.Load()
 }
 
 // filter returns why a page is not a candidate; "": it is one.
@@ -257,6 +256,8 @@ type site struct {
 	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
+
+	ownStylesheet, ownLLMs ownFile // at the paths of ours
 
 	ownReading atomic.Pointer[ownReading] // the last one of the site's own sitemaps; nil: none has begun
 
@@ -353,7 +354,7 @@ func (s *site) drop() {
 
 // snapshot returns what to serve; nil: the site has no documents. Until the first refresh has
 // published, it waits; the error is errNotReady. A site on demand is refreshed because of it.
-func (s *site) snapshot(ctx context.Context) (*publish.Snapshot, error) {
+func (s *site) snapshot(ctx context.Context) (*document.Set, error) {
 	if s.onDemand {
 		s.noteRequest(s.app.now())
 		s.schedule.Notify()
@@ -616,7 +617,7 @@ var errUnread = errors.New("the shared storage cannot be read, and may have the 
 
 // lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash or a section:
 // another process may have committed it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
-func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, name string) (*publish.Snapshot, error) {
+func (s *site) lookUp(ctx context.Context, snapshot *document.Set, name string) (*document.Set, error) {
 	member := s.state.fleet
 	isThere := func() bool {
 		d, _ := snapshot.FindForm(name)
@@ -633,7 +634,7 @@ func (s *site) lookUp(ctx context.Context, snapshot *publish.Snapshot, name stri
 	defer cancel()
 	at := time.Now()
 	// A section may have no pages for good: what the storage says first counts.
-	isNamedByHash := publish.IsHashed(name) || strings.HasSuffix(name, webpage.HTML)
+	isNamedByHash := document.IsHashed(name) || strings.HasSuffix(name, document.HTML)
 	if isNamedByHash {
 		at = at.Add(fleet.LookUpAfter)
 	}

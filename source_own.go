@@ -17,12 +17,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -83,7 +82,7 @@ func (s *site) noPage(path string) string {
 func (s *site) hidingURLs() []string {
 	urls := []string{s.sitemap}
 	for _, name := range s.handler.settings.sections.names() {
-		urls = append(urls, s.origin+s.docPath(publish.NameOfSection(name)))
+		urls = append(urls, s.origin+s.docPath(document.NameOfSection(name)))
 	}
 	if s.handler.settings.beside.News != nil {
 		urls = append(urls, s.newsURL())
@@ -344,7 +343,7 @@ func (o *ownReading) open(ctx context.Context, url string) (io.ReadCloser, error
 func (o *ownReading) content(url string, res *crawl.Response) io.ReadCloser {
 	o.document = url
 	o.written = time.Time{}
-	isOfBuild := !res.Proxied && sitemapxml.IsOwn(res.Body)
+	isOfBuild := !res.Proxied && document.IsOwn(res.Body)
 	if isOfBuild && o.site.app.building == nil {
 		return http.NoBody
 	}

@@ -12,16 +12,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // probe probes the site's routes, and settles which sites are aliases of others. It returns what the crawl need not request,
@@ -92,10 +91,7 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 		r.source.Warn("disallowed", disallowed)
 	}
 	r.source.warnOfShadowed(ctx)
-	if r.probed.llms.exists {
-		r.source.Warn("llms", "the site has an llms.txt of its own, which is served: remove it, or llms")
-	}
-	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index, webpage.Look)
+	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index, document.Look)
 	// A source that yields nothing for so long is left out of this refresh. A folder of very many files on a network disk may
 	// need a minute, which requests that wait for the first sitemap do not have.
 	patience := sourcePatience
@@ -272,7 +268,8 @@ func (s *site) timeLimit(r *refreshing) crawl.TimeLimit {
 // selectPages is the stages select and build, unless nothing has changed.
 func (s *site) selectPages(ctx context.Context, r *refreshing) (selection, error) {
 	isOff := s.handler.settings.crawl.Off
-	if !isOff && r.served.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn, r.batch) {
+	hasNews := s.handler.News != nil // articles age
+	if !isOff && !hasNews && r.served.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn, r.batch) {
 		return selection{snapshot: r.served.snapshot}, nil
 	}
 	return s.build(ctx, r, false)
@@ -317,12 +314,10 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		pages = selecting.Pages(ctx)
 		result = selecting.Result
 	}
-	beside := set.beside
-	beside.Base = s.origin
-	beside.Sitemap = s.origin + s.docPath("")
-	beside.News = set.newsAt(r.batch)
-	o := publish.Options{
-		Options:   beside,
+	o := document.Options{
+		Beside:    set.beside,
+		Base:      s.origin,
+		Sitemap:   s.origin + s.docPath(""),
 		Schema:    set.schema,
 		ShardURLs: set.shardURLs,
 		Extended:  set.extract.Alternates || set.extract.Images || set.extract.Videos,
@@ -333,7 +328,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		o.Sections = set.sections.names()
 		o.SectionOf = set.sections.of
 	}
-	sel.snapshot, err = publish.Build(ctx, pages, r.served.lastSnapshot, o)
+	sel.snapshot, err = document.Build(ctx, pages, r.served.lastSnapshot, o)
 	if err != nil {
 		return sel, fmt.Errorf("building the documents: %w", err)
 	}

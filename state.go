@@ -20,11 +20,11 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -318,10 +318,10 @@ func (st *siteState) share(a *App, i *identity, at statePlace, group string, bef
 
 // sharedBefore is what the configuration before has of a site that it shared by other settings, or in another storage.
 type sharedBefore struct {
-	published *publish.Snapshot // by other settings: it is served until the first refresh
-	sections  sections          // of these settings
-	copies    store.Storage     // of what it has shared, in memory; nil: there are none
-	announced []byte            // as the announcer encodes it, with another storage; nil: there was none
+	published *document.Set // by other settings: it is served until the first refresh
+	sections  sections      // of these settings
+	copies    store.Storage // of what it has shared, in memory; nil: there are none
+	announced []byte        // as the announcer encodes it, with another storage; nil: there was none
 }
 
 // findShared finds what the configuration before has of a site, which is to share it as a group in a storage.

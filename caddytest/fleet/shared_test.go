@@ -21,7 +21,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/storages"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 )
 
 const (
@@ -130,7 +130,7 @@ func TestSharedNewShard(t *testing.T) {
 		}
 		found++
 		f.put(path, "new", harness.DayOf(i))
-		name := fmt.Sprintf("/sitemap-%012x.xml", publish.ShardID(path))
+		name := fmt.Sprintf("/sitemap-%012x.xml", document.ShardID(path))
 		f.eventually(patience, func() bool {
 			return slices.ContainsFunc(f.nodes, func(n *node) bool { return strings.Contains(n.get("/sitemap.xml").body, name) })
 		})

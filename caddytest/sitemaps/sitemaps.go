@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/lint"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
 )
 
 // Entry is one of a urlset or a sitemapindex, as it is written.
@@ -31,7 +31,7 @@ func Parse(text []byte) (d Document, err error) {
 	if err := xml.Unmarshal(text, &d); err != nil {
 		return d, err
 	}
-	if s := d.XMLName.Space; s != sitemapxml.Schema09.Namespace() && s != sitemapxml.Schema084.Namespace() {
+	if s := d.XMLName.Space; s != document.Schema09.Namespace() && s != document.Schema084.Namespace() {
 		return d, fmt.Errorf("the root element is of the namespace '%s'", s)
 	}
 	switch name := d.XMLName.Local; {

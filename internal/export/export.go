@@ -20,11 +20,9 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const (
@@ -61,7 +59,7 @@ type Folder struct {
 func Open(dir, index string, force bool) (*Folder, error) {
 	f := &Folder{
 		Site:  newSite(dir),
-		LLMs:  path.Base(webpage.LLMs),
+		LLMs:  path.Base(document.LLMs),
 		stem:  strings.TrimSuffix(index, ".xml"),
 		force: force,
 	}
@@ -131,15 +129,15 @@ var shardName = regexp.MustCompile(`/([^/<]+)\.xml</loc>`)
 func (f *Folder) addBefore(escaped string) {
 	file := page.Unescape(html.UnescapeString(escaped)) + ".xml"
 	name, ours := strings.CutPrefix(file, path.Base(f.stem))
-	section := publish.SectionOf(name)
-	isShard := publish.IsHashed(name) || publish.CheckSectionName(section) == nil
+	section := document.SectionOf(name)
+	isShard := document.IsHashed(name) || document.CheckSectionName(section) == nil
 	if !ours || !isShard {
 		return
 	}
 	shard, _, _ := f.read(f.stem + name)
 	f.before += bytes.Count(shard, []byte("\n<url>"))
 	if section != "" {
-		f.sections = append(f.sections, name, publish.NameOfSection(section)) // the index of the section is not listed
+		f.sections = append(f.sections, name, document.NameOfSection(section)) // the index of the section is not listed
 	}
 }
 
@@ -172,22 +170,22 @@ func (f *Folder) path(name string) string { return filepath.Join(f.Out, filepath
 
 // generator is near the beginning of all documents of a build.
 var generator = regexp.MustCompile(
-	`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|` + sitemapxml.Mark)
+	`^/\* caddy-sitemap:|<(generator>|meta name="generator" content=")caddy-sitemap[<"]|` + document.Mark)
 
 // beginning returns the first bytes of a document, compressed or not.
-func beginning(document []byte) []byte {
-	if z, err := gzip.NewReader(bytes.NewReader(document)); err == nil {
-		document, _ = io.ReadAll(io.LimitReader(z, sitemapxml.MaxBeginning))
+func beginning(content []byte) []byte {
+	if z, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
+		content, _ = io.ReadAll(io.LimitReader(z, document.MaxBeginning))
 	}
-	return document[:min(len(document), sitemapxml.MaxBeginning)]
+	return content[:min(len(content), document.MaxBeginning)]
 }
 
 // isOwn reports whether a build has written a document, compressed or not.
-func isOwn(document []byte) bool { return generator.Match(beginning(document)) }
+func isOwn(content []byte) bool { return generator.Match(beginning(content)) }
 
 // Stage writes the documents of a snapshot aside. With compressed, each is written a second time as .gz. The error
 // wraps ErrForeign, or says which file cannot be written, or that less than half of the pages would be left.
-func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
+func (f *Folder) Stage(s *document.Set, compressed bool) error {
 	if 2*s.Pages < f.before && !f.force {
 		return fmt.Errorf("less than half of the pages would be left: %d instead of %d; --force writes it", s.Pages, f.before)
 	}
@@ -198,7 +196,7 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 		return fmt.Errorf("writing into %s: %w", f.Out, err)
 	}
 	// An index comes after the documents that it names: they are renamed into place in this order.
-	for _, d := range slices.Concat(s.Files, s.Shards, s.Indexes, []*publish.Document{s.Index}) {
+	for _, d := range s.All() {
 		if err := f.stageDocument(d, compressed); err != nil {
 			return err
 		}
@@ -207,9 +205,9 @@ func (f *Folder) Stage(s *publish.Snapshot, compressed bool) error {
 }
 
 // stageDocument writes a document aside, and its compressed form.
-func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
+func (f *Folder) stageDocument(d *document.Document, compressed bool) error {
 	name := f.nameOf(d)
-	givesWay := d.Name == webpage.Stylesheet || d.Name == webpage.LLMs
+	givesWay := d.Name == document.Stylesheet || d.Name == document.LLMs
 	if givesWay {
 		there, _, _ := f.read(name)
 		isForeign := there != nil && !isOwn(there)
@@ -217,12 +215,12 @@ func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
 			return nil // a site keeps its own, as with a server
 		}
 	}
-	document, err := d.Open()
+	open, err := d.Open()
 	if err != nil {
 		return err
 	}
-	content, err := io.ReadAll(document)
-	if err := errors.Join(err, document.Close()); err != nil {
+	content, err := io.ReadAll(open)
+	if err := errors.Join(err, open.Close()); err != nil {
 		return err
 	}
 	if err := f.stage(name, content, isOwn); err != nil {
@@ -235,8 +233,8 @@ func (f *Folder) stageDocument(d *publish.Document, compressed bool) error {
 }
 
 // nameOf is the name of a document's file.
-func (f *Folder) nameOf(d *publish.Document) string {
-	if d.Name == webpage.LLMs {
+func (f *Folder) nameOf(d *document.Document) string {
+	if d.Name == document.LLMs {
 		return f.LLMs
 	}
 	return f.stem + d.Name
@@ -245,7 +243,7 @@ func (f *Folder) nameOf(d *publish.Document) string {
 // StageRobots writes robots.txt aside, which names the sitemap. It replaces one that names
 // it, too, or that lacks only Sitemap lines. A feed or a news sitemap that Finish will remove is not named.
 func (f *Folder) StageRobots(content []byte) error {
-	for _, suffix := range []string{webpage.Feed, webpage.NewsSitemap} {
+	for _, suffix := range []string{document.Feed, document.NewsSitemap} {
 		name := f.stem + suffix
 		isStaged := slices.Contains(slices.Concat(f.created, f.replaced, f.Unchanged), name)
 		there, _, _ := f.read(name)

@@ -14,25 +14,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
-	"github.com/seed3295b519/caddy-sitemap/internal/sitemapxml"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 const sitemap = "https://example.com/sitemap.xml"
 
 // snapshot has pages numbered from and below to, in shards of up to ten.
-func snapshot(t *testing.T, from, to int) *publish.Snapshot {
+func snapshot(t *testing.T, from, to int) *document.Set {
 	t.Helper()
-	return snapshotWith(t, from, to, publish.Options{ShardURLs: 10})
+	return snapshotWith(t, from, to, document.Options{ShardURLs: 10})
 }
 
 // snapshotWith also has documents beside the XML, as options say.
-func snapshotWith(t *testing.T, from, to int, o publish.Options) *publish.Snapshot {
+func snapshotWith(t *testing.T, from, to int, o document.Options) *document.Set {
 	t.Helper()
 	o.Base, o.Sitemap = "https://example.com", strings.TrimSuffix(sitemap, ".xml")
-	s, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+	s, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
 		for i := from; i < to && yield(page.Page{Path: fmt.Sprintf("/%04d", i), LastMod: 1}, nil); i++ {
 		}
 	}, nil, o)
@@ -43,7 +41,7 @@ func snapshotWith(t *testing.T, from, to int, o publish.Options) *publish.Snapsh
 }
 
 // build writes a generation.
-func build(t *testing.T, dir, index string, force, gzip bool, s *publish.Snapshot) (Site, int, error) {
+func build(t *testing.T, dir, index string, force, gzip bool, s *document.Set) (Site, int, error) {
 	t.Helper()
 	f, err := Open(dir, index, force)
 	if err != nil {
@@ -70,15 +68,15 @@ func write(t *testing.T, dir, name, content string) {
 }
 
 // wantFiles checks that a folder has the documents of a snapshot and other files.
-func wantFiles(t *testing.T, dir string, s *publish.Snapshot, gzip bool, others ...string) {
+func wantFiles(t *testing.T, dir string, s *document.Set, gzip bool, others ...string) {
 	t.Helper()
 	want := map[string]bool{}
 	for _, name := range others {
 		want[name] = true
 	}
-	for _, d := range slices.Concat(s.Shards, s.Indexes, s.Files, []*publish.Document{s.Index}) {
+	for _, d := range s.All() {
 		name := "sitemap" + d.Name
-		if d.Name == webpage.LLMs {
+		if d.Name == document.LLMs {
 			name = "llms.txt"
 		}
 		document, err := d.Open()
@@ -194,7 +192,7 @@ func TestOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const text = `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + sitemapxml.Mark + "\n"
+	const text = `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + document.Mark + "\n"
 	kept := []string{"sitemap-0123456789ab.xml", "page.html"}
 	for _, name := range kept {
 		write(t, outside, name, text+"<sitemap><loc>")
@@ -228,10 +226,10 @@ func TestOutside(t *testing.T) {
 func TestNewsSitemap(t *testing.T) {
 	dir := t.TempDir()
 	published := time.Unix(1_700_000_000, 0)
-	at := func(now time.Time) *publish.Snapshot {
-		o := publish.Options{Options: webpage.Options{News: &webpage.NewsOptions{Publication: "The Example Times", Now: now}}}
+	at := func(now time.Time) *document.Set {
+		o := document.Options{Beside: document.Beside{News: &document.NewsOf{Publication: "The Example Times"}}, Now: now}
 		o.Base, o.Sitemap = "https://example.com", strings.TrimSuffix(sitemap, ".xml")
-		s, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+		s, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
 			yield(page.Page{Path: "/", Extensions: &page.Extensions{Published: published.Unix(), Title: "t", Lang: "en"}}, nil)
 		}, nil, o)
 		if err != nil {
@@ -241,7 +239,7 @@ func TestNewsSitemap(t *testing.T) {
 	}
 	const name = "sitemap-news.xml"
 	for i, step := range []struct {
-		snapshot *publish.Snapshot
+		snapshot *document.Set
 		gzip     bool
 		written  []string
 		removed  []string
@@ -281,14 +279,15 @@ func TestNewsSitemap(t *testing.T) {
 // instead, and without both.
 func TestSectionNamedNews(t *testing.T) {
 	published := time.Unix(1_700_000_000, 0)
-	at := func(section string, news *webpage.NewsOptions, pages int) *publish.Snapshot {
-		o := publish.Options{
+	at := func(section string, news *document.NewsOf, pages int) *document.Set {
+		o := document.Options{
 			ShardURLs: 20,
-			Options:   webpage.Options{Base: "https://example.com", Sitemap: strings.TrimSuffix(sitemap, ".xml"), News: news},
+			Now:       published,
+			Base:      "https://example.com", Sitemap: strings.TrimSuffix(sitemap, ".xml"), Beside: document.Beside{News: news},
 			Sections:  []string{section},
 			SectionOf: func(string) string { return section },
 		}
-		s, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+		s, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
 			article := &page.Extensions{Published: published.Unix(), Title: "t", Lang: "en"}
 			for i := range pages {
 				if !yield(page.Page{Path: fmt.Sprintf("/%03d", i), Extensions: article}, nil) {
@@ -301,9 +300,9 @@ func TestSectionNamedNews(t *testing.T) {
 		}
 		return s
 	}
-	news := &webpage.NewsOptions{Publication: "The Example Times", Now: published}
+	news := &document.NewsOf{Publication: "The Example Times"}
 	dir := t.TempDir()
-	for i, s := range []*publish.Snapshot{
+	for i, s := range []*document.Set{
 		at("news", nil, 3), at("news", nil, 4), at("news", nil, 90), at("news", nil, 91), // the last two have an index
 		at("", news, 91), at("news", nil, 91), at("blog", news, 91), at("news", nil, 91), at("other", nil, 91), at("news", nil, 91), at("", nil, 91),
 	} {
@@ -317,10 +316,10 @@ func TestSectionNamedNews(t *testing.T) {
 // TestLLMsOfAnother: a build leaves the llms.txt of another one, whose sitemap is elsewhere in the same folder.
 func TestLLMsOfAnother(t *testing.T) {
 	dir := t.TempDir()
-	s := snapshotWith(t, 0, 5, publish.Options{Options: webpage.Options{LLMs: true}})
+	s := snapshotWith(t, 0, 5, document.Options{Beside: document.Beside{LLMs: true}})
 	for i, step := range []struct {
 		index    string
-		snapshot *publish.Snapshot
+		snapshot *document.Set
 		removed  []string
 	}{
 		{"sitemap.xml", s, nil},
@@ -339,10 +338,10 @@ func TestLLMsOfAnother(t *testing.T) {
 func TestBesideXML(t *testing.T) {
 	dir, byHand := t.TempDir(), "sitemap-"+strings.Repeat("0", 32)+".html"
 	write(t, dir, byHand, "<!doctype html><title>caddy-sitemap</title>")
-	all := webpage.Options{People: new(webpage.People), Feed: true, Stylesheet: true, LLMs: true}
+	all := document.Beside{People: new(document.People), Feed: true, Stylesheet: true, LLMs: true}
 	for i, step := range []struct {
 		to      int
-		options webpage.Options
+		options document.Beside
 		gzip    bool
 		removed int // at least
 	}{
@@ -350,11 +349,11 @@ func TestBesideXML(t *testing.T) {
 		{5000, all, true, 0},
 		{5001, all, false, 13},
 		{5, all, true, 5},
-		{5, webpage.Options{Stylesheet: true}, true, 4},
-		{6, webpage.Options{}, false, 3},
+		{5, document.Beside{Stylesheet: true}, true, 4},
+		{6, document.Beside{}, false, 3},
 		{6, all, false, 0},
 	} {
-		s := snapshotWith(t, 0, step.to, publish.Options{Options: step.options, ShardURLs: 1000})
+		s := snapshotWith(t, 0, step.to, document.Options{Beside: step.options, ShardURLs: 1000})
 		got, _, err := build(t, dir, "sitemap.xml", step.to == 5, step.gzip, s)
 		if err != nil || len(got.Removed) < step.removed || (len(got.Removed) > 0) != (step.removed > 0) {
 			t.Errorf("step %d: got %q, %v", i, got.Removed, err)
@@ -365,7 +364,7 @@ func TestBesideXML(t *testing.T) {
 		stays := name == "sitemap.css" || name == "llms.txt" // as a server does, a build leaves a site its own
 		write(t, dir, name, "by hand")
 		for _, force := range []bool{false, true} {
-			s := snapshotWith(t, 0, 6, publish.Options{Options: all})
+			s := snapshotWith(t, 0, 6, document.Options{Beside: all})
 			got, _, err := build(t, dir, "sitemap.xml", force, true, s)
 			if errors.Is(err, ErrForeign) == (stays || force) || stays && slices.Contains(got.Written, name+".gz") {
 				t.Errorf("%s by hand: wrote %q, %v", name, got.Written, err)
@@ -388,7 +387,7 @@ func TestBesideXML(t *testing.T) {
 
 // TestNewFirst: files that nothing refers to yet come before those that refer to them.
 func TestNewFirst(t *testing.T) {
-	dir, options := t.TempDir(), publish.Options{Options: webpage.Options{People: new(webpage.People)}}
+	dir, options := t.TempDir(), document.Options{Beside: document.Beside{People: new(document.People)}}
 	if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 5, options)); err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +467,7 @@ func TestRobotsFeed(t *testing.T) {
 		byHand, feed bool // what is there, and what is built
 		want         string
 	}{{false, true, line + feedLine}, {false, false, line}, {true, false, line + feedLine}} {
-		dir, with := t.TempDir(), publish.Options{Options: webpage.Options{Feed: true}}
+		dir, with := t.TempDir(), document.Options{Beside: document.Beside{Feed: true}}
 		if _, _, err := build(t, dir, "sitemap.xml", false, false, snapshotWith(t, 0, 1, with)); err != nil {
 			t.Fatal(err)
 		}
@@ -585,8 +584,8 @@ func TestShowProgress(t *testing.T) {
 // TestSections: documents of sections are written, and removed with their sections; others that look like them stay.
 func TestSections(t *testing.T) {
 	dir := t.TempDir()
-	in := func(sections ...string) *publish.Snapshot { // the names of sections of 100 pages each
-		o := publish.Options{ShardURLs: 30, Sections: sections}
+	in := func(sections ...string) *document.Set { // the names of sections of 100 pages each
+		o := document.Options{ShardURLs: 30, Sections: sections}
 		o.SectionOf = func(path string) string {
 			if i := int(path[2] - '0'); i < len(sections) { // the digit for hundreds
 				return sections[i]
@@ -613,11 +612,11 @@ func TestSections(t *testing.T) {
 		sections []string
 		gzip     bool
 		before   int
-		want     []publish.Section
+		want     []document.Section
 	}{
-		{[]string{"old", "b"}, true, 0, []publish.Section{{Name: "b", Pages: 100}, {Name: "old", Pages: 100}}},
-		{[]string{"old", "b"}, true, 320, []publish.Section{{Name: "b", Pages: 100}, {Name: "old", Pages: 100}}},
-		{[]string{"new", "b"}, false, 320, []publish.Section{{Name: "b", Pages: 100}, {Name: "new", Pages: 100}}},
+		{[]string{"old", "b"}, true, 0, []document.Section{{Name: "b", Pages: 100}, {Name: "old", Pages: 100}}},
+		{[]string{"old", "b"}, true, 320, []document.Section{{Name: "b", Pages: 100}, {Name: "old", Pages: 100}}},
+		{[]string{"new", "b"}, false, 320, []document.Section{{Name: "b", Pages: 100}, {Name: "new", Pages: 100}}},
 		{nil, false, 320, nil},
 		{nil, false, 320, nil},
 	} {

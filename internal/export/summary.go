@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 )
 
 // Summary is the result of a build.
@@ -28,7 +28,7 @@ type Site struct {
 	Pages     int                 `json:"pages"`
 	Fetched   int                 `json:"fetched"` // pages, whether they are listed or not
 	Shards    int                 `json:"shards"`
-	Sections  []publish.Section   `json:"sections,omitempty"` // that have pages
+	Sections  []document.Section  `json:"sections,omitempty"` // that have pages
 	Bytes     int64               `json:"bytes"`              // of all files
 	LeftOut   map[string]int      `json:"left_out,omitempty"` // by reason
 	Examples  map[string][]string `json:"examples,omitempty"` // paths left out, by reason

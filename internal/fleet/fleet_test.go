@@ -12,12 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // meta is stored with a generation.
@@ -36,7 +35,7 @@ type world struct {
 	mu        sync.Mutex
 	version   int
 	processes []*process
-	snapshots map[uint64]*publish.Snapshot // by meta.ID
+	snapshots map[uint64]*document.Set // by meta.ID
 }
 
 // pages are those of a version of the site.
@@ -58,7 +57,7 @@ type process struct {
 	done   sync.WaitGroup
 
 	mu        sync.Mutex
-	published *publish.Snapshot
+	published *document.Set
 	meta      meta
 	last      current // that it has loaded or committed
 	isOpen    bool
@@ -77,7 +76,7 @@ func (p *process) Commit(_ context.Context, _ persist.Commit, write func() error
 }
 
 func newWorld(t testing.TB, interval time.Duration) *world {
-	return &world{t: t, storage: newFake(t), interval: interval, snapshots: make(map[uint64]*publish.Snapshot)}
+	return &world{t: t, storage: newFake(t), interval: interval, snapshots: make(map[uint64]*document.Set)}
 }
 
 // start starts a process whose clock is ahead.
@@ -195,7 +194,7 @@ func (p *process) check() {
 	p.last = p.seen
 }
 
-func (p *process) publish(s *publish.Snapshot, m meta) {
+func (p *process) publish(s *document.Set, m meta) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.published, p.meta = s, m
@@ -221,13 +220,13 @@ func (p *process) refresh(r *persist.Records) {
 	}
 	w.Put("", records, nil, nil)
 	r.Generation, _ = w.Generation()
-	s, err := publish.Build(p.ctx, func(yield func(page.Page, error) bool) {
+	s, err := document.Build(p.ctx, func(yield func(page.Page, error) bool) {
 		for _, page := range pages(version) {
 			if !yield(page, nil) {
 				return
 			}
 		}
-	}, p.published, publish.Options{Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: 10, Now: begun})
+	}, p.published, document.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap", ShardURLs: 10, Now: begun})
 	if err != nil {
 		return
 	}

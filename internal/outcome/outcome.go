@@ -60,19 +60,6 @@ func (o Outcome) IsKnown() bool {
 // does not: nothing but the source tells when that ends.
 func (o Outcome) IsSuspicious() bool { return !o.Since.IsZero() }
 
-// Span is a time from one moment until another, without that. Zero moments: it has no beginning, or no end.
-type Span struct {
-	From  time.Time `json:"from,omitzero"`
-	Until time.Time `json:"until,omitzero"`
-}
-
-// Holds reports whether a moment is within the span.
-func (s Span) Holds(at time.Time) bool {
-	hasBegun := s.From.IsZero() || !at.Before(s.From)
-	hasEnded := !s.Until.IsZero() && !at.Before(s.Until)
-	return hasBegun && !hasEnded
-}
-
 // History is what later refreshes need to know of those before. It is stored with what they published.
 type History struct {
 	Last      Outcome        `json:"last,omitzero"`      // of the last refresh
@@ -82,7 +69,6 @@ type History struct {
 	Partial   bool           `json:"partial,omitempty"`  // the last selection was made while its refresh went on: dates are still to be decided
 	Lost      time.Time      `json:"lost,omitzero"`      // when records were lost, of which not all pages are fetched again
 	DatesDue  time.Time      `json:"dates_due,omitzero"` // when dates can be decided that wait for the end of a deployment; zero: none does
-	News      Span           `json:"news,omitzero"`      // in which the news sitemap stays as it is if no page changes
 }
 
 // Ended is what a refresh adds to the history, besides its outcome.
@@ -93,7 +79,6 @@ type Ended struct {
 	Partial  bool           // while the refresh goes on
 	Lost     time.Time      // as in History
 	DatesDue time.Time      // as in History, of the pages selected
-	News     Span           // likewise
 }
 
 // After returns the history after another refresh.
@@ -108,7 +93,6 @@ func (h History) After(o Outcome, e Ended) History {
 	if e.Selected {
 		next.Partial = e.Partial
 		next.DatesDue = e.DatesDue
-		next.News = e.News
 	}
 	if o.Result != HeldBack {
 		next.Confirmed = e.Begun

@@ -65,42 +65,21 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestNews: the span of the news is that of the last selection, and so is the time at which dates are due.
-func TestNews(t *testing.T) {
+// TestDatesDue: the time at which dates are due is that of the last selection.
+func TestDatesDue(t *testing.T) {
 	begun := time.Unix(1e9, 0).UTC()
-	span := Span{From: begun, Until: begun.Add(time.Hour)}
-	h := History{}.After(Outcome{Result: Published}, Ended{Selected: true, News: span, DatesDue: begun})
+	h := History{}.After(Outcome{Result: Published}, Ended{Selected: true, DatesDue: begun})
 	for _, o := range []Outcome{{Result: Unchanged}, Fail(errors.New("gone"))} {
 		h = h.After(o, Ended{Selected: o.Result == Failed})
 		encoded, err := json.Marshal(h)
 		h = History{}
-		if err = errors.Join(err, json.Unmarshal(encoded, &h)); err != nil || h.News != span || !h.DatesDue.Equal(begun) {
-			t.Errorf("%s: got %+v, %s, %v", o.Result, h.News, h.DatesDue, err)
+		if err = errors.Join(err, json.Unmarshal(encoded, &h)); err != nil || !h.DatesDue.Equal(begun) {
+			t.Errorf("%s: got %s, %v", o.Result, h.DatesDue, err)
 		}
 	}
 	h = h.After(Outcome{Result: Published}, Ended{Selected: true})
-	if h.News != (Span{}) || !h.DatesDue.IsZero() {
-		t.Errorf("without news: got %+v, %s", h.News, h.DatesDue)
-	}
-}
-
-func TestSpan(t *testing.T) {
-	from := time.Unix(1e9, 0)
-	until := from.Add(time.Hour)
-	for _, test := range []struct {
-		span Span
-		want [4]bool // before from, at from, before until, at until
-	}{
-		{Span{}, [4]bool{true, true, true, true}},
-		{Span{From: from}, [4]bool{false, true, true, true}},
-		{Span{Until: until}, [4]bool{true, true, true, false}},
-		{Span{From: from, Until: until}, [4]bool{false, true, true, false}},
-	} {
-		for i, at := range []time.Time{from.Add(-1), from, until.Add(-1), until} {
-			if got := test.span.Holds(at); got != test.want[i] {
-				t.Errorf("%+v: at %s: got %t", test.span, at, got)
-			}
-		}
+	if !h.DatesDue.IsZero() {
+		t.Errorf("without dates: got %s", h.DatesDue)
 	}
 }
 

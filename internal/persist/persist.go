@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -200,7 +200,7 @@ func (r *Records) IsShared() bool { return r.shared != nil }
 // it.
 func (r *Records) Share(
 	ctx context.Context,
-	snapshot *publish.Snapshot,
+	snapshot *document.Set,
 	meta any,
 	c Commit,
 ) (isServed bool, err error) {
@@ -222,9 +222,9 @@ type kept struct {
 func (r *Records) Open(
 	ctx context.Context,
 	meta any,
-	previous *publish.Snapshot,
+	previous *document.Set,
 	damaged func(key string, err error),
-) (*publish.Snapshot, error) {
+) (*document.Set, error) {
 	isOutdated := r.shared != nil && r.shared.Newer()
 	if r.store != nil && !isOutdated {
 		return nil, nil
@@ -301,8 +301,8 @@ func published(
 	ctx context.Context,
 	g *store.Generation,
 	meta any,
-	previous *publish.Snapshot,
-) (*publish.Snapshot, error) {
+	previous *document.Set,
+) (*document.Set, error) {
 	if len(g.Meta()) == 0 {
 		return nil, nil
 	}
@@ -314,11 +314,11 @@ func published(
 	if len(k.Snapshot) == 0 {
 		return nil, nil
 	}
-	return publish.Restore(ctx, k.Snapshot, g, previous)
+	return document.Restore(ctx, k.Snapshot, g, previous)
 }
 
 // Write adds the published snapshot, which may be nil, and the JSON of meta to the records, and commits them.
-func (r *Records) Write(snapshot *publish.Snapshot, meta any) (err error) {
+func (r *Records) Write(snapshot *document.Set, meta any) (err error) {
 	k := kept{Meta: meta}
 	var documents []store.StoredDocument
 	if snapshot != nil {

@@ -13,10 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // faulty is a storage that takes its time, or fails to load.
@@ -329,15 +328,15 @@ func TestFile(t *testing.T) {
 // TestSnapshot: what was published is made of its documents again after a restart.
 func TestSnapshot(t *testing.T) {
 	storage := store.NewMemory()
-	snapshot, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+	snapshot, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
 		for i := range 5 {
 			yield(page.Page{Path: fmt.Sprint("/", i)}, nil)
 		}
-	}, nil, publish.Options{Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: 2, Now: time.Unix(1e9, 0)})
+	}, nil, document.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap", ShardURLs: 2, Now: time.Unix(1e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []*publish.Snapshot{snapshot, snapshot, nil} { // the second time nothing is new
+	for _, want := range []*document.Set{snapshot, snapshot, nil} { // the second time nothing is new
 		r := newRecords(storage, "site")
 		if _, err := open(t, r); err != nil || r.Write(want, "kept") != nil {
 			t.Fatal(err)
@@ -397,13 +396,13 @@ func (s *shared) Commit(_ context.Context, c Commit, write func() error) (bool, 
 	return true, write()
 }
 
-func snapshotOf(t *testing.T, previous *publish.Snapshot, pages ...string) *publish.Snapshot {
+func snapshotOf(t *testing.T, previous *document.Set, pages ...string) *document.Set {
 	t.Helper()
-	snapshot, err := publish.Build(t.Context(), func(yield func(page.Page, error) bool) {
+	snapshot, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
 		for _, path := range pages {
 			yield(page.Page{Path: path}, nil)
 		}
-	}, previous, publish.Options{Options: webpage.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap"}, ShardURLs: 2, Now: time.Unix(1e9, 0)})
+	}, previous, document.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap", ShardURLs: 2, Now: time.Unix(1e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +437,7 @@ func TestShared(t *testing.T) {
 			return nil
 		}
 	}
-	var served *publish.Snapshot
+	var served *document.Set
 	for i, test := range []struct {
 		pages      []string // that are committed; nil: as before
 		fails      func(key string) error

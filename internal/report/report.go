@@ -12,13 +12,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 // Report is what operators see of the last refresh of a site, and of what earlier ones confirmed. It is immutable, and
@@ -36,15 +35,8 @@ type Report struct {
 	Sources   []Source            `json:"sources,omitempty"`
 	LeftOut   map[string]int      `json:"left_out,omitempty"` // pages by reason: most are names of an indexing.Status
 	Examples  map[string][]string `json:"examples,omitempty"` // some of their paths, by reason
-	News      *News               `json:"news,omitempty"`     // nil: there is no news sitemap
+	News      *document.News      `json:"news,omitempty"`     // nil: there is no news sitemap
 	Warnings  []string            `json:"warnings,omitempty"` // of the sources
-}
-
-// News is what operators see of the news sitemap, as it was when pages were last selected.
-type News struct {
-	Pages    int                 `json:"pages"`              // listed as news
-	LeftOut  map[string]int      `json:"left_out,omitempty"` // listed pages that are no news, by reason; not those that are too old
-	Examples map[string][]string `json:"examples,omitempty"` // some of their paths, by reason
 }
 
 // Source is what one source contributed to the last refresh.
@@ -66,7 +58,6 @@ type Refresh struct {
 	Pages    int           // listed now
 	MaxPages int           // max_urls
 	DatesDue time.Time     // see [outcome.History]
-	NewsSpan outcome.Span  // likewise
 
 	Sources  []string       // the names of the inputs of Merged
 	Warnings []string       // of the sources
@@ -74,8 +65,8 @@ type Refresh struct {
 	Merged   merge.Result
 	Crawled  crawl.Result
 	Selected indexing.Result // its Generation is nil if nothing was selected
-	Snapshot *publish.Snapshot
-	News     *webpage.News // of the pages that were selected; nil: none were, or there is no news sitemap
+	Snapshot *document.Set
+	News     *document.News // of the pages that were selected; nil: none were, or there is no news sitemap
 }
 
 // Report returns the report of r, given the history after it and the report before, which may be nil. Of a refresh that
@@ -111,10 +102,7 @@ func (r *Refresh) Report(h outcome.History, before *Report) *Report {
 	// Where nothing touched a record, no page is selected anew, and what was left out before still is.
 	if r.Selected.IsMade() {
 		rep.LeftOut, rep.Examples = r.LeftOut()
-		rep.News = nil
-	}
-	if r.News != nil {
-		rep.News = &News{len(r.News.Paths), r.News.LeftOut, r.News.Examples}
+		rep.News = r.News
 	}
 	return rep
 }
@@ -265,7 +253,7 @@ func (r *Refresh) logAdvice(l *logonce.Logger, rep *Report) {
 	l.Lasting(reason, zap.WarnLevel, "common reason",
 		"more than half of the pages are not listed", "more than half of the pages are listed again", fields...)
 
-	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[publish.NoRoom]
+	over := rep.LeftOut[indexing.OverMax.String()] + rep.LeftOut[document.NoRoom]
 	l.OnceIf(over > 0, zap.WarnLevel, "over",
 		"more pages than the sitemap may list: raise 'max_urls' or 'shard_urls'",
 		zap.Int("left_out", over), zap.Int("max_urls", r.MaxPages))

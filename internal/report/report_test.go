@@ -13,13 +13,12 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/publish"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/webpage"
 )
 
 func leftOut(counts map[indexing.Status]int) (r indexing.Result) {
@@ -166,14 +165,13 @@ func TestNews(t *testing.T) {
 	published := outcome.Outcome{Result: outcome.Published}
 	left := map[string]int{"no language": 2}
 	examples := map[string][]string{"no language": {"/a", "/b"}}
-	news := &webpage.News{Paths: []string{"/c", "/d", "/e"}, LeftOut: left, Examples: examples}
-	known := &News{Pages: 3, LeftOut: left, Examples: examples}
+	known := &document.News{Pages: 3, LeftOut: left, Examples: examples}
 	var last *Report
 	for i, step := range []struct {
 		refresh Refresh
-		want    *News
+		want    *document.News
 	}{
-		{Refresh{Outcome: published, Selected: leftOut(nil), News: news}, known},
+		{Refresh{Outcome: published, Selected: leftOut(nil), News: known}, known},
 		{Refresh{Outcome: published}, known},
 		{Refresh{Outcome: outcome.Fail(errors.New("gone"))}, known},
 		{Refresh{Outcome: published, Selected: leftOut(nil)}, nil},
@@ -189,12 +187,12 @@ func TestNews(t *testing.T) {
 func TestLeftOut(t *testing.T) {
 	r := Refresh{
 		Skipped:  map[string]int{"dotfile": 1},
-		Snapshot: &publish.Snapshot{LeftOut: map[string]int{publish.NoRoom: 2}},
+		Snapshot: &document.Set{LeftOut: map[string]int{document.NoRoom: 2}},
 		Selected: leftOut(map[indexing.Status]int{indexing.OverMax: 3, indexing.Pending: 50, indexing.Excluded: 50, indexing.Absent: 50}),
 	}
 	r.Merged.LeftOut = map[string]int{"excluded": 4, merge.OverMax: 5}
 	r.Crawled.DroppedPaths = 6
-	want := map[string]int{"dotfile": 1, publish.NoRoom: 2, indexing.OverMax.String(): 8, "excluded": 4, "over max_paths": 6}
+	want := map[string]int{"dotfile": 1, document.NoRoom: 2, indexing.OverMax.String(): 8, "excluded": 4, "over max_paths": 6}
 	if got, examples := r.LeftOut(); !maps.Equal(got, want) || len(examples) != 1 || examples[indexing.OverMax.String()][0] != "/over max_urls" {
 		t.Errorf("got %v and %v, want %v", got, examples, want)
 	}

@@ -1,0 +1,103 @@
+package document
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const storedStem = "sitemap" // begins the names of stored documents
+
+// setMeta is the part of a set besides its documents.
+type setMeta struct {
+	Retired   []retired      `json:"retired,omitempty"`
+	LeftOut   map[string]int `json:"left_out,omitempty"`
+	Documents int            `json:"documents,omitempty"` // how many there are: a storage may lose some
+}
+
+// Documents returns the set in the form that [Restore] takes. Documents that g has already are taken from there.
+func (s *Set) Documents(g *store.Generation) (meta json.RawMessage, documents []store.StoredDocument, err error) {
+	// A document that is stored already is not written again: its name and meta, with the ETag, say that it is the
+	// same.
+	known := make(map[string]store.StoredDocument)
+	for _, d := range g.Documents() {
+		known[d.Name+string(d.Meta)] = d
+	}
+	for _, d := range s.All() {
+		meta, err := json.Marshal(d)
+		if err != nil {
+			return nil, nil, err
+		}
+		name := storedStem + d.Name
+		if d.Type == "" {
+			name += gzipExtension
+		}
+		stored, ok := known[name+string(meta)]
+		if !ok {
+			stored = store.NewDocument(name, meta, d.Gzip)
+		}
+		documents = append(documents, stored)
+	}
+	meta, err = json.Marshal(setMeta{s.retired, s.LeftOut, len(documents)})
+	return meta, documents, err
+}
+
+// Restore returns the set whose documents g has. meta is as returned by [Set.Documents]. Documents that
+// previous has, which may be nil, are not read. Errors are as of [store.Generation.Document], or match
+// [store.ErrDamaged].
+func Restore(
+	ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Set,
+) (_ *Set, err error) {
+	damaged := func(cause error) error {
+		return fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, cause)
+	}
+	var m setMeta
+	if err := json.Unmarshal(meta, &m); err != nil {
+		return nil, damaged(err)
+	}
+	s := &Set{LeftOut: m.LeftOut}
+	for i, stored := range g.Documents() {
+		name := strings.TrimSuffix(strings.TrimPrefix(stored.Name, storedStem), gzipExtension)
+		d := &Document{Name: name, Section: SectionOf(name)}
+		if err := json.Unmarshal(stored.Meta, d); err != nil {
+			return nil, damaged(err)
+		}
+		d.Modified = store.ClampTime(d.Modified)
+		known := previous.Find(d.Name)
+		if known != nil && isSame(known, d) {
+			d.Gzip = known.Gzip
+		} else {
+			d.Gzip, err = g.Document(ctx, i)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the stored documents: %w", err)
+		}
+		switch {
+		case d.Name == extension:
+			s.Index = d
+		case d.Pages > 0:
+			s.Shards = append(s.Shards, d)
+		default:
+			s.Others = append(s.Others, d)
+		}
+	}
+	// A storage may have lost some: an index without one of its shards was served once.
+	isComplete := len(g.Documents()) >= m.Documents
+	if !isComplete || !s.isWhole() {
+		return nil, damaged(errors.New("documents are missing"))
+	}
+	s.complete()
+	s.retired = m.Retired
+	s.leadOn()
+	return s, nil
+}
+
+// isWhole reports whether there is an index with shards, or a urlset alone. An index without shards, or shards without
+// one, is the rest of a set.
+func (s *Set) isWhole() bool {
+	return s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
+}
