@@ -95,7 +95,7 @@ func TestStamps(t *testing.T) {
 		"The law was changed on 24 November 2026.",
 		"It was last seen on 2026-11-24",
 		"Sie wurde zuletzt am 24. November 2026 gesehen.",
-		"この法律は2019年に変更されました",
+		"この法律は2019年に変更されました", "参加者は3名です", "第3回", "共有3名用户", "3名",
 		"Changed opening hours: 10:00 to 18:00",
 		"Updated: 10:00 to 18:00",
 		"Updated prices from 2026-11-24 on",

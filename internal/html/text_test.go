@@ -31,6 +31,7 @@ func TestText(t *testing.T) {
 
 		{"<header>x</header><nav>x</nav>a<aside>x</aside><footer>x</footer>", "a"},
 		{"<div role=banner>x</div><div role='navigation x'>x</div>a<div role=complementary>x</div><div ROLE=ContentInfo>x</div>", "a"},
+		{"<div role='presentation navigation'>a</div><div role=Navigation>x</div>", "a"},
 		{"x<main>a<header>b</header><aside>c</aside><nav>x</nav><footer>x</footer></main>x", "a b c"},
 		{"x<div role=main>a<div>b</div>c</div>x", "a b c"},
 		{"x<main>a</main>x<main>b</main>x", "a b"},
@@ -89,6 +90,8 @@ func TestEncodings(t *testing.T) {
 		{"UTF-16 in meta only", "", "<meta charset=utf-16><title>" + text + "</title>", text},
 		{"Shift JIS", "text/html; charset=shift_jis", "<title>\x83e\x83X\x83g</title>", "テスト"},
 		{"ISO-2022-JP", "text/html; charset=iso-2022-jp", "<title>\x1b$B%F%9%H\x1b(B</title>", "テスト"},
+		{"ISO-2022-JP in meta", "", "<meta charset=iso-2022-jp><title>\x1b$B%F%9%H\x1b(B</title>", "テスト"},
+		{"UTF-16 in the header", "text/html; charset=utf-16le", string(little[2:]), text},
 		{"wrongly UTF-8", "text/html; charset=utf-8", "<title>a" + windows[2:4] + "</title>", "a" + windows[2:4]},
 		{"unknown", "text/html; charset=klingon", "<title>" + text + "</title>", text},
 		{"no such header", "text/html; charset", "<title>" + text + "</title>", text},
