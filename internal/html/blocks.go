@@ -12,17 +12,12 @@ type tally struct {
 	size int
 }
 
-func (t tally) plus(o tally) tally { return tally{t.sum + o.sum, t.size + o.size} }
-
-// Kinds of words. Behind the words of a part of the page are those in its links.
-const (
-	mainWords = iota
-	mainLinks
-	restWords
-	restLinks
-	titleWords // in an <h1> outside <main>
-	kinds
-)
+// part is what is read in a part of a page.
+type part struct {
+	text         text // that a reader sees
+	images       []string
+	words, links tally // of blocks: the words in links to pages of the site, and the others
+}
 
 // blockCounter counts the blocks of a page: runs of text between the boundaries of elements that are not inline.
 //
@@ -36,14 +31,15 @@ const (
 //  4. Where words in links are more than four times the others, they count: the page is a list.
 //  5. In stamps and counters, digits, months and weekdays count as one sign: see masker.
 type blockCounter struct {
-	tallies [kinds]tally
-	block   text // which is being read
-	words   text // those of the block that are not in links to pages of the site
-	linked  text // and those that are
-	label   []byte
-	masker  masker
+	main, rest part
+	head       part // with the words of an <h1> outside <main>, which count wherever it is
 
-	headings []int // where each <h1> to <h6> ends, in bytes of words of its kind
+	words  text // those of the block that are not in links to pages of the site
+	linked text // and those that are
+	label  []byte
+	masker masker
+
+	headings []int // where each <h1> to <h6> ends, in bytes of the words of its part
 	teasers  int   // how many of these are links to other pages
 	inTitle  bool  // in an <h1>
 
@@ -51,8 +47,7 @@ type blockCounter struct {
 	leaves   bool // which is another page
 	hasOther bool // the block has a link to another page
 
-	isCut bool // the page is longer than [MaxBody]
-	limit int  // where its text ends then; 0: it has not begun
+	limit int // where the text ends; 0: it has not begun, and the page is longer than [MaxBody]
 }
 
 // writeText adds text of the body, unless it is not shown or stands beside the content. Of a page that is cut, half of
@@ -60,36 +55,47 @@ type blockCounter struct {
 func (r *reader) writeText(s []byte) {
 	isShown := r.region&(inTemplate|inSVG|inNoscript) == 0
 	isTitle := r.inTitle && !r.inLink // which counts wherever it is
-	if !isShown || !isTitle && !r.region.hasContent() {
+	isContent := r.region.hasContent()
+	if !isShown || !isTitle && !isContent {
 		return
 	}
-	if r.isCut {
-		r.limit = cmp.Or(r.limit, r.start+MaxBody/2)
-		s = s[:min(len(s), max(r.limit-r.start, 0))]
+	start := r.end - len(r.Raw())
+	r.limit = cmp.Or(r.limit, start+MaxBody/2)
+	s = s[:min(len(s), max(r.limit-start, 0))]
+	if isContent {
+		r.part().text.write(s)
 	}
-	begin := len(r.block.buf)
-	r.block.write(s)
-	cleaned := r.block.buf[begin:]
 	if r.inLink {
 		r.hasOther = r.hasOther || r.leaves
 		r.words.space = true
-		r.linked.add(cleaned)
+		r.linked.write(s)
 		return
 	}
-	r.words.add(cleaned)
+	r.words.write(s)
+}
+
+// part is the part of the body that is being read.
+func (r *reader) part() *part {
+	if r.region&inMain != 0 {
+		return &r.main
+	}
+	return &r.rest
 }
 
 // gap ends a block: an element that is not inline begins or ends here; isHeading says that it is a heading which ends.
 func (r *reader) gap(isHeading bool) {
-	if r.region&inNoscript != 0 || len(r.block.buf) == 0 {
+	if r.region&inNoscript != 0 {
 		return
 	}
-	if r.region.hasContent() {
-		r.texts[r.part()].write(r.block.buf)
+	part := r.part()
+	part.text.space = true
+	isEmpty := len(r.words.buf)+len(r.linked.buf) == 0
+	if isEmpty {
+		return
 	}
 	if len(r.linked.buf) > 0 && r.masker.isDate(r.words.buf) { // which counts as the link beside it
 		r.linked.space = true
-		r.linked.add(r.words.buf)
+		r.linked.write(r.words.buf)
 		r.words.reset()
 	}
 	words := r.words.buf
@@ -99,35 +105,23 @@ func (r *reader) gap(isHeading bool) {
 		linked = withoutNumber(linked)
 		r.countHeading(len(words) == 0)
 	}
-	r.count(linked, r.kind(true))
-	r.count(words, r.kind(false))
-	r.block.reset()
+	r.count(linked, &part.links)
+	if r.inTitle && part == &r.rest {
+		part = &r.head
+	}
+	r.count(words, &part.words)
 	r.words.reset()
 	r.linked.reset()
 	r.hasOther = false
 }
 
-// kind is that of the words that are being read.
-func (r *reader) kind(isLinked bool) int {
-	kind := restWords
-	if r.region.hasContent() && r.region&inMain != 0 {
-		kind = mainWords
-	} else if r.inTitle && !isLinked {
-		return titleWords
-	}
-	if isLinked {
-		kind++
-	}
-	return kind
-}
-
 // count counts words of a block.
-func (r *reader) count(block []byte, kind int) {
+func (r *reader) count(block []byte, t *tally) {
 	if len(block) == 0 {
 		return
 	}
-	hash := xxhash.Sum64(r.masker.mask(block, r.label))
-	r.tallies[kind] = r.tallies[kind].plus(tally{hash, len(block)})
+	t.sum += xxhash.Sum64(r.masker.mask(block, r.label))
+	t.size += len(block)
 	r.label = append(r.label[:0], block[:min(len(block), longestStamp)]...)
 }
 
@@ -137,54 +131,33 @@ func (r *reader) countHeading(isLink bool) {
 	if isLink && (r.hasOther || len(r.headings) > r.teasers) {
 		r.teasers++
 	}
-	r.headings = append(r.headings, r.tallies[r.kind(false)].size)
-}
-
-// openElement opens the element that has begun.
-func (r *reader) openElement() {
-	e := r.open(r.name, r.attribute("role"))
-	if e == nil {
-		return
-	}
-	e.kind = r.kind(false)
-	e.words = r.tallies[e.kind]
-	e.headings = len(r.headings)
-	e.teasers = r.teasers
+	r.headings = append(r.headings, r.part().words.size)
 }
 
 // endElement counts all words of an element as words in links if it is a teaser.
-func (r *reader) endElement(e *element) {
+func (r *reader) endElement(e element) {
 	const mostBefore = 64 // bytes, such as a date or a category
 	headings := r.headings[e.headings:]
 	isTeaser := len(headings) > 0 && len(headings) == r.teasers-e.teasers && headings[0]-e.words.size <= mostBefore
-	if !isTeaser || e.kind == titleWords {
-		return
+	if isTeaser {
+		e.part.links.sum += e.part.words.sum - e.words.sum
+		e.part.links.size += e.part.words.size - e.words.size
+		e.part.words = e.words
 	}
-	words := r.tallies[e.kind]
-	r.tallies[e.kind] = e.words
-	links := &r.tallies[e.kind+1]
-	links.sum += words.sum - e.words.sum
-	links.size += words.size - e.words.size
-}
-
-// counted is what counts of the page.
-func (r *reader) counted() tally {
-	title := r.tallies[titleWords]
-	for _, kind := range []int{mainWords, restWords} {
-		words := r.tallies[kind]
-		links := r.tallies[kind+1]
-		isList := links.size > 4*words.size
-		if isList {
-			return title.plus(words).plus(links)
-		}
-		if words.size > 0 {
-			return title.plus(words)
-		}
-	}
-	return title
 }
 
 // blockSum returns [Meta.Blocks].
 func (r *reader) blockSum() uint64 {
-	return max(cmp.Or(r.counted().sum, r.texts[inHead].sum()), 1)
+	sum := r.head.words.sum
+	for _, part := range []*part{&r.main, &r.rest} {
+		isList := part.links.size > 4*part.words.size
+		if isList {
+			sum += part.links.sum
+		}
+		if isList || part.words.size > 0 {
+			sum += part.words.sum
+			break
+		}
+	}
+	return max(cmp.Or(sum, r.head.text.hash()), 1)
 }

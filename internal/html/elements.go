@@ -57,57 +57,60 @@ var regions = newTable(strings.ToLower, map[region]string{
 	inNoscript: "noscript",
 })
 
-// elements are the open elements that decide in which region something is.
-type elements struct {
-	stack   []element
-	region  region // of what comes next
-	hasMain bool
-}
-
 // maxOpen is how deep elements are told apart. An end tag that closes nothing passes all of them.
 const maxOpen = 128
 
+// element is an open element that decides in which region something is.
 type element struct {
 	name  atom.Atom
 	outer region
 
 	// What was counted before it: see blockCounter.
-	kind              int // of its words
+	part              *part // in which it is
 	words             tally
 	headings, teasers int
 }
 
-// open opens an element, and returns it until the next one opens; nil: it is too deep to be told apart.
-func (e *elements) open(name atom.Atom, roles []byte) *element {
-	if len(e.stack) == maxOpen {
-		return nil
+// openElement opens the element that has begun.
+func (r *reader) openElement() {
+	if len(r.open) == maxOpen {
+		return
 	}
-	role, _, _ := bytes.Cut(bytes.ToLower(bytes.TrimSpace(roles)), []byte(" "))
-	begins := cmp.Or(regions[string(role)], regions[name.String()])
-	e.stack = append(e.stack, element{name: name, outer: e.region})
+	e := element{name: r.name, outer: r.region, headings: len(r.headings), teasers: r.teasers}
+	role, _, _ := bytes.Cut(bytes.ToLower(bytes.TrimSpace(r.attribute("role"))), []byte(" "))
+	begins := cmp.Or(regions[string(role)], regions[r.name.String()])
 	// Whatever <main> is in, it is no menu.
 	if begins == inMain {
-		e.region &^= beside
-		e.hasMain = true
+		r.region &^= beside
+		r.hasMain = true
 	}
-	e.region |= begins
-	return &e.stack[len(e.stack)-1]
+	r.region |= begins
+	e.part = r.part()
+	e.words = e.part.words
+	r.open = append(r.open, e)
 }
 
-// close closes an element and what is open within it, which it returns until the next element opens. An end tag that
-// closes nothing is ignored, and one in a <template> or a <noscript> closes nothing outside of it.
-func (e *elements) close(name atom.Atom) (closed []element) {
-	for i := len(e.stack) - 1; i >= 0; i-- {
-		open := &e.stack[i]
-		if open.name == name {
-			closed = e.stack[i:]
-			e.region = open.outer
-			e.stack = e.stack[:i]
-			return closed
+// closeElement closes the last element with the name of the end tag, and what is open within it. An end tag that closes
+// nothing is ignored, and one in a <template> or a <noscript> closes nothing outside of it.
+func (r *reader) closeElement() {
+	for i := len(r.open) - 1; i >= 0; i-- {
+		name := r.open[i].name
+		if name == r.name {
+			r.closeFrom(i)
+			return
 		}
-		if open.name == atom.Template || open.name == atom.Noscript {
-			return nil
+		if name == atom.Template || name == atom.Noscript {
+			return
 		}
 	}
-	return nil
+}
+
+// closeFrom closes an open element and those within it, which end first.
+func (r *reader) closeFrom(at int) {
+	closed := r.open[at:]
+	for i := range closed {
+		r.endElement(closed[len(closed)-1-i])
+	}
+	r.region = closed[0].outer
+	r.open = r.open[:at]
 }

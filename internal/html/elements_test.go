@@ -13,16 +13,17 @@ func TestCloseAgainstModel(t *testing.T) {
 	names := []atom.Atom{atom.Div, atom.Nav, atom.Ul, atom.Template, atom.Table, atom.Main, atom.Svg}
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
-		var e elements
+		var r reader
 		var open []atom.Atom
 		for range 60 {
 			name := names[random.IntN(len(names))]
+			r.name = name
 			if random.IntN(2) == 0 {
-				e.open(name, nil)
+				r.openElement()
 				open = append(open, name)
 				continue
 			}
-			e.close(name)
+			r.closeElement()
 			last := -1
 			for i, o := range open {
 				if o == atom.Template && name != atom.Template {
@@ -35,8 +36,8 @@ func TestCloseAgainstModel(t *testing.T) {
 			if last >= 0 {
 				open = open[:last]
 			}
-			got := make([]atom.Atom, 0, len(e.stack))
-			for _, element := range e.stack {
+			got := make([]atom.Atom, 0, len(r.open))
+			for _, element := range r.open {
 				got = append(got, element.name)
 			}
 			if !slices.Equal(got, open) {

@@ -135,7 +135,8 @@ func (r *reader) headTag(name string, content []byte) {
 	}
 	switch name {
 	case "description":
-		r.texts[inHead].write(cleaned(content))
+		r.head.text.space = true
+		r.head.text.write(content)
 		r.meta.Description = cmp.Or(r.meta.Description, oneLine(content))
 	case "og:description":
 		r.shared.description = cmp.Or(r.shared.description, oneLine(content))
@@ -146,7 +147,7 @@ func (r *reader) headTag(name string, content []byte) {
 	case "content-language":
 		r.langs[inMeta] = cmp.Or(r.langs[inMeta], onlyLanguage(string(content)))
 	case "og:image", "og:image:url", "og:image:secure_url":
-		r.addImage(inHead, content)
+		r.addImage(&r.head, content)
 	}
 }
 

@@ -3,6 +3,7 @@ package html
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -22,7 +23,9 @@ func NewParser(o Options) *Parser { return &Parser{options: o} }
 func (p *Parser) Parse(body []byte, pg Page) Meta {
 	r := newReader(p.options, pg)
 	if !r.meta.Unreadable {
-		r.isCut = len(body) >= MaxBody // who fetches the body may cut it there
+		if len(body) < MaxBody { // else who has fetched it may have cut it there
+			r.limit = math.MaxInt
+		}
 		r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
 	}
 	return r.finish()
@@ -39,8 +42,10 @@ type reader struct {
 	meta       Meta
 
 	tokens
-	raw atom.Atom // the element that has begun, if there are no tags in it
-	elements
+	raw     atom.Atom // the element that has begun, if there are no tags in it
+	open    []element
+	region  region // of what comes next
+	hasMain bool
 	blockCounter
 	xhtml             bool // the response is XHTML
 	inBody            bool
@@ -49,8 +54,6 @@ type reader struct {
 	severalCanonicals bool // that differ
 	isJSON            bool // the script that has begun is JSON-LD
 
-	texts    [parts]textHash
-	images   [parts][]string
 	modified declaredDate
 	things   []thing // of JSON-LD, with a date of modification
 
@@ -60,14 +63,6 @@ type reader struct {
 
 	seen map[string]bool // paths of Links
 }
-
-// Parts of a page, in the order in which its text is looked for.
-const (
-	inMainPart = iota
-	inOtherPart
-	inHead
-	parts
-)
 
 // newReader returns a reader of a page that has read its header.
 func newReader(o Options, pg Page) *reader {
@@ -121,7 +116,7 @@ func (r *reader) finish() Meta {
 	if r.options.Articles {
 		r.readArticle()
 	}
-	r.meta.Text = cmp.Or(r.texts[inMainPart].sum(), r.texts[inOtherPart].sum(), r.texts[inHead].sum())
+	r.meta.Text = cmp.Or(r.main.text.hash(), r.rest.text.hash(), r.head.text.hash())
 	r.readImages()
 	if r.nofollow {
 		r.meta.Links = nil
@@ -131,11 +126,11 @@ func (r *reader) finish() Meta {
 
 // readImages lists the images of the head, which are what a page is shared with, and those of the content.
 func (r *reader) readImages() {
-	body := inOtherPart
+	body := r.rest.images
 	if r.hasMain {
-		body = inMainPart
+		body = r.main.images
 	}
-	for _, u := range append(r.images[inHead], r.images[body]...) {
+	for _, u := range append(r.head.images, body...) {
 		if len(r.meta.Images) < MaxImages && !slices.Contains(r.meta.Images, u) {
 			r.meta.Images = append(r.meta.Images, u)
 		}
@@ -159,7 +154,8 @@ func (r *reader) text(raw atom.Atom) {
 			r.readJSON(s)
 		}
 	case atom.Title:
-		r.texts[inHead].write(cleaned(s))
+		r.head.text.space = true
+		r.head.text.write(s)
 		if r.options.Titles && r.meta.Title == "" {
 			r.meta.Title = oneLine(s)
 		}
@@ -167,14 +163,6 @@ func (r *reader) text(raw atom.Atom) {
 		r.inBody = true
 		r.writeText(s)
 	}
-}
-
-// part is the part of the body that is being read.
-func (r *reader) part() int {
-	if r.region&inMain != 0 {
-		return inMainPart
-	}
-	return inOtherPart
 }
 
 func (r *reader) startTag(is traits) {
@@ -213,10 +201,7 @@ func (r *reader) endTag(is traits) {
 		r.inLink = r.inLink && r.region&inNoscript != 0
 	}
 	if is&tracked != 0 {
-		closed := r.close(r.name)
-		for i := range closed {
-			r.endElement(&closed[len(closed)-1-i]) // from within
-		}
+		r.closeElement()
 	}
 }
 
@@ -285,6 +270,7 @@ func (r *reader) anchor() {
 	if r.name == atom.A && r.region&inNoscript == 0 {
 		r.inLink = isOnSite
 		r.leaves = path != r.self.path
+		r.linked.space = true
 	}
 }
 
@@ -320,11 +306,11 @@ func (r *reader) image() {
 	r.addImage(r.part(), src)
 }
 
-func (r *reader) addImage(part int, ref []byte) {
-	if !r.options.Images || len(r.images[part]) >= MaxImages {
+func (r *reader) addImage(part *part, ref []byte) {
+	if !r.options.Images || len(part.images) >= MaxImages {
 		return
 	}
 	if u := r.base.absolute(ref); u != "" {
-		r.images[part] = append(r.images[part], u)
+		part.images = append(part.images, u)
 	}
 }

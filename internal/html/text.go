@@ -44,22 +44,6 @@ func (t *text) write(s []byte) {
 	}
 }
 
-// add adds what is a text already, behind a space where it begins with one.
-func (t *text) add(s []byte) {
-	if len(s) == 0 {
-		return
-	}
-	isApart := t.space || s[0] == ' '
-	if s[0] == ' ' {
-		s = s[1:]
-	}
-	if isApart && len(t.buf) > 0 {
-		t.buf = append(t.buf, ' ')
-	}
-	t.buf = append(t.buf, s...)
-	t.space = false
-}
-
 // isPlain reports whether a byte is printed, and in ASCII.
 func isPlain(c byte) bool { return ' ' < c && c < '\x7f' }
 
@@ -67,46 +51,22 @@ func isPlain(c byte) bool { return ' ' < c && c < '\x7f' }
 // mark, soft hyphen.
 const withoutWidth = "\u200b\u2060\ufeff\u00ad"
 
-// cleaned returns s as a text.
-func cleaned(s []byte) []byte {
-	var t text
-	t.write(s)
-	return t.buf
-}
-
 // oneLine returns s on one line, with U+FFFD for what is not UTF-8, and cut at [MaxTitle] characters.
 func oneLine(s []byte) string {
 	s = s[:min(len(s), 64*MaxTitle)] // there may be much white space in it
-	line := []rune(string(cleaned(s)))
+	var t text
+	t.write(s)
+	line := []rune(string(t.buf))
 	if len(line) > MaxTitle {
 		line = append(line[:MaxTitle-1], '…')
 	}
 	return string(line)
 }
 
-// textHash hashes texts with a space between each two.
-type textHash struct {
-	digest xxhash.Digest
-	isSome bool
-}
-
-func (h *textHash) write(s []byte) {
-	if len(s) == 0 {
-		return
-	}
-	if h.isSome {
-		_, _ = h.digest.WriteString(" ")
-	} else {
-		h.digest.Reset()
-		h.isSome = true
-	}
-	_, _ = h.digest.Write(s)
-}
-
-// sum returns the hash; 0: there is no text.
-func (h *textHash) sum() uint64 {
-	if !h.isSome {
+// hash returns the hash of the text; 0: there is none.
+func (t *text) hash() uint64 {
+	if len(t.buf) == 0 {
 		return 0
 	}
-	return max(h.digest.Sum64(), 1)
+	return max(xxhash.Sum64(t.buf), 1)
 }

@@ -10,7 +10,7 @@ import (
 // tokens are those of a page.
 type tokens struct {
 	*html.Tokenizer
-	start, end int       // where the present token begins and ends
+	end        int       // of the present token, in the body
 	name       atom.Atom // of a tag; 0: HTML does not know it
 	closed     bool      // the tag ends in a slash
 	hasMore    bool      // it may have attributes that are not among these yet
@@ -29,7 +29,6 @@ func (t *tokens) begin(body []byte) {
 // next reads the next token. A tag that ends in a slash is a start tag.
 func (t *tokens) next() html.TokenType {
 	kind := t.Next()
-	t.start = t.end
 	t.end += len(t.Raw())
 	switch kind {
 	case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
