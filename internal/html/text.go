@@ -22,8 +22,11 @@ func (t *text) write(s []byte) {
 	for i := 0; i < len(s); {
 		start := i
 		// Words of ASCII with a space between each two, as nearly all text is, need no look at each character.
-		for i < len(s) && (isPlain(s[i]) || i > start && s[i] == ' ' && i+1 < len(s) && isPlain(s[i+1])) {
+		for i < len(s) && isPlain(s[i]) {
 			i++
+			if i+1 < len(s) && s[i] == ' ' && isPlain(s[i+1]) {
+				i++
+			}
 		}
 		if i == start {
 			c, n := utf8.DecodeRune(s[i:])
