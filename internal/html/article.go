@@ -1,44 +1,22 @@
 package html
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // newsItem is what a news sitemap says of a page, as far as it has been read.
 type newsItem struct {
-	published declaredDate
-	articles  []thing // of JSON-LD, with a date of publication
-	langs     [langPlaces]string
+	published         declaredDate // in JSON-LD, or else as article:published_time (https://ogp.me/#type_article)
+	articles          []thing      // of JSON-LD, with a date of publication
+	lang, contentLang string       // of <html>, and of the field Content-Language, also in a <meta>
 
 	pubdate declaredDate // of the first <time pubdate>
 	isList  bool         // the page is a list of articles
 }
 
-// Ways to declare a date of publication, the most reliable first.
-const (
-	ofThing   = iota // JSON-LD
-	ofMeta           // article:published_time (https://ogp.me/#type_article)
-	ofPubdate        // <time pubdate>
-)
-
-// Places that say in which language a page is, the one that counts most first
-// (https://html.spec.whatwg.org/multipage/dom.html#the-lang-and-xml:lang-attributes).
-const (
-	inRoot   = iota // the lang attribute of <html>
-	inMeta          // <meta http-equiv=content-language>
-	inHeader        // the header Content-Language
-	langPlaces
-)
-
 // readArticle decides what is known of the page as an article.
 func (r *reader) readArticle() {
-	r.meta.Lang = cmp.Or(r.langs[:]...)
-	r.articles = slices.Compact(r.articles)
-	for _, t := range r.articles {
-		// Of several, others may be teasers.
-		isKept := (len(r.articles) == 1 || r.isSelf(t)) && r.published.declare(ofThing, t.date, r.now)
-		if isKept {
+	r.meta.Lang = cmp.Or(r.lang, r.contentLang)
+	for _, t := range r.own(r.articles) {
+		if r.published.declare(0, t.date, r.now) {
 			r.meta.Headline = oneLine([]byte(t.headline))
 		}
 	}
@@ -46,19 +24,11 @@ func (r *reader) readArticle() {
 	if r.published.unix == 0 && !r.isList {
 		r.published = r.pubdate
 	}
-	if r.published.unix == 0 {
-		return
+	if r.published.unix != 0 {
+		r.meta.Headline = cmp.Or(r.meta.Headline, r.shared.title)
 	}
 	r.meta.Published = r.published.unix
 	r.meta.PublishedDay = r.published.day
-	r.meta.Headline = cmp.Or(r.meta.Headline, r.shared.title)
-}
-
-// readLang reads the attributes of an <html>.
-func (r *reader) readLang() {
-	lang := onlyLanguage(string(r.attribute("lang")))
-	ofXML := onlyLanguage(string(r.attribute("xml:lang")))
-	r.langs[inRoot] = cmp.Or(r.langs[inRoot], lang, ofXML)
 }
 
 // readPubdate reads a <time>. Its attribute pubdate said in drafts of HTML 5 that an article was published then
@@ -67,10 +37,7 @@ func (r *reader) readLang() {
 // that of the page.
 func (r *reader) readPubdate() {
 	var d declaredDate
-	if r.attribute("pubdate") == nil {
-		return
-	}
-	isDate := d.declare(ofPubdate, string(r.attribute("datetime")), r.now)
+	isDate := r.attribute("pubdate") != nil && d.declare(0, string(r.attribute("datetime")), r.now)
 	if !isDate {
 		return
 	}

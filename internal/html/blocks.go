@@ -1,6 +1,7 @@
 package html
 
 import (
+	"bytes"
 	"cmp"
 
 	"github.com/cespare/xxhash/v2"
@@ -34,8 +35,8 @@ type blockCounter struct {
 	main, rest part
 	head       part // with the words of an <h1> outside <main>, which count wherever it is
 
-	words  text // those of the block that are not in links to pages of the site
-	linked text // and those that are
+	words  []byte // those of the block that are not in links to pages of the site
+	linked []byte // and those that are
 	label  []byte
 	masker masker
 
@@ -62,16 +63,19 @@ func (r *reader) writeText(s []byte) {
 	start := r.end - len(r.Raw())
 	r.limit = cmp.Or(r.limit, start+MaxBody/2)
 	s = s[:min(len(s), max(r.limit-start, 0))]
-	if isContent {
-		r.part().text.write(s)
+	text := &r.part().text
+	if !isContent {
+		text = &r.head.text
 	}
+	begin := len(text.buf)
+	text.write(s)
+	cleaned := text.buf[begin:]
 	if r.inLink {
 		r.hasOther = r.hasOther || r.leaves
-		r.words.space = true
-		r.linked.write(s)
+		r.linked = append(r.linked, cleaned...)
 		return
 	}
-	r.words.write(s)
+	r.words = append(r.words, cleaned...)
 }
 
 // part is the part of the body that is being read.
@@ -89,17 +93,16 @@ func (r *reader) gap(isHeading bool) {
 	}
 	part := r.part()
 	part.text.space = true
-	isEmpty := len(r.words.buf)+len(r.linked.buf) == 0
+	words := bytes.TrimSpace(r.words)
+	linked := bytes.TrimSpace(r.linked)
+	isEmpty := len(words)+len(linked) == 0
 	if isEmpty {
 		return
 	}
-	if len(r.linked.buf) > 0 && r.masker.isDate(r.words.buf) { // which counts as the link beside it
-		r.linked.space = true
-		r.linked.write(r.words.buf)
-		r.words.reset()
+	if len(linked) > 0 && r.masker.isDate(words) { // which counts as the link beside it
+		linked = append(linked, words...)
+		words = nil
 	}
-	words := r.words.buf
-	linked := r.linked.buf
 	if isHeading {
 		words = withoutNumber(words)
 		linked = withoutNumber(linked)
@@ -110,8 +113,8 @@ func (r *reader) gap(isHeading bool) {
 		part = &r.head
 	}
 	r.count(words, &part.words)
-	r.words.reset()
-	r.linked.reset()
+	r.words = r.words[:0]
+	r.linked = r.linked[:0]
 	r.hasOther = false
 }
 

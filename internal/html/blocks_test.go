@@ -42,7 +42,7 @@ func TestBlocks(t *testing.T) {
 		{"dates beside them", "some words<li><a href=/b>x</a> 2026-11-24<li>3 May 2026: <a href=/c>x</a> |", "some words"},
 		{"dates in Japanese", "some words<li><a href=/b>x</a> 2024年5月3日", "some words"},
 		{"counts in Japanese", "some words<li><a href=/b>x</a> 3名<li><a href=/c>x</a> 第3回", "some words|3名|第3回"},
-		{"words beside them", "<p>see <a href=/b>x</a>, and so on", "see , and so on"},
+		{"words beside them", "<p>see <a href=/b>x</a>, and so on", "see, and so on"},
 		{"a teaser", "a<div><h2><a href=/b>x</a></h2><p>x</div>b", "a|b"},
 		{"a teaser with a date before", "a<div>3 May<h2><a href=/b>x</a></h2><p>x</div>b", "a|b"},
 		{"no teaser, but an article", "<div><h1><a href=/path>x</a></h1><p>a<h2>b</h2></div>", "a|b"},

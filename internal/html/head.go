@@ -20,12 +20,13 @@ func (r *reader) readHeader(h http.Header) {
 	encoding := h.Get("Content-Encoding")
 	r.meta.Unreadable = encoding != "" && !strings.EqualFold(encoding, "identity")
 	for _, value := range h.Values("X-Robots-Tag") {
-		r.robots(value, true)
+		r.robots(value)
 	}
+	r.meta.NoIndexTag = r.meta.NoIndex
 	for _, value := range h.Values("Refresh") {
 		r.refresh(value)
 	}
-	r.langs[inHeader] = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
+	r.contentLang = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {
 			tag := `<link href="` + m[1] + `" ` + strings.ReplaceAll(m[2], ";", " ") + ">"
@@ -37,13 +38,6 @@ func (r *reader) readHeader(h http.Header) {
 			}
 		}
 	}
-}
-
-func (r *reader) robots(directives string, header bool) {
-	noindex, nofollow := parseRobots(directives, r.now)
-	r.meta.NoIndex = r.meta.NoIndex || noindex
-	r.meta.NoIndexTag = r.meta.NoIndexTag || noindex && header
-	r.nofollow = r.nofollow || nofollow
 }
 
 // refresh keeps the first refresh that leads elsewhere.
@@ -74,30 +68,24 @@ func (r *reader) link() {
 	if to == "" {
 		return
 	}
-	if hasWord(rel, "canonical") && !r.isForSomeReaders() {
-		r.severalCanonicals = r.severalCanonicals || r.meta.Canonical != "" && r.meta.Canonical != to
-		r.meta.Canonical = to
-	}
-	isSame := func(a page.Alternate) bool { return strings.EqualFold(a.Lang, lang) }
-	isRoom := r.options.Alternates && len(r.meta.Alternates) < MaxAlternates
-	if isVersion && isRoom && !slices.ContainsFunc(r.meta.Alternates, isSame) {
-		r.meta.Alternates = append(r.meta.Alternates, page.Alternate{Lang: lang, URL: to})
+	if isVersion && r.options.Alternates {
+		r.meta.Add(&page.Extensions{Alternates: []page.Alternate{{Lang: lang, URL: to}}})
 	}
 	kind := bytes.ReplaceAll(r.attribute("type"), []byte(";"), []byte(" ")) // before its parameters
 	if isAlternate && r.options.Markdown && hasWord(kind, "text/markdown") {
 		r.meta.Markdown = cmp.Or(r.meta.Markdown, to)
 	}
-}
-
-// isForSomeReaders reports whether a <link> says for which readers it is. Such a one does not name a canonical
-// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
-func (r *reader) isForSomeReaders() bool {
-	for _, name := range []string{"hreflang", "lang", "media", "type"} {
-		if r.attribute(name) != nil {
-			return true
-		}
+	// One that says for which readers it is names no canonical, and several that differ name none
+	// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
+	has := func(name string) bool { return r.attribute(name) != nil }
+	isForSome := slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, has)
+	if !hasWord(rel, "canonical") || isForSome {
+		return
 	}
-	return false
+	if r.meta.Canonical != "" && r.meta.Canonical != to {
+		to = r.self.url()
+	}
+	r.meta.Canonical = to
 }
 
 func hasWord(s []byte, word string) bool {
@@ -119,7 +107,7 @@ func (r *reader) metaTag() {
 	for _, attribute := range []string{"name", "property", "http-equiv"} {
 		name := strings.ToLower(strings.TrimSpace(string(r.attribute(attribute))))
 		if name == "robots" || name == "googlebot" {
-			r.robots(string(content), false)
+			r.robots(string(content))
 		} else if !r.inBody {
 			r.headTag(name, content)
 		}
@@ -137,15 +125,15 @@ func (r *reader) headTag(name string, content []byte) {
 	case "description":
 		r.head.text.space = true
 		r.head.text.write(content)
-		r.meta.Description = cmp.Or(r.meta.Description, oneLine(content))
+		r.description = cmp.Or(r.description, oneLine(content))
 	case "og:description":
 		r.shared.description = cmp.Or(r.shared.description, oneLine(content))
 	case "og:title":
 		r.shared.title = cmp.Or(r.shared.title, oneLine(content))
 	case "article:published_time":
-		r.published.declare(ofMeta, string(content), r.now)
+		r.published.declare(1, string(content), r.now)
 	case "content-language":
-		r.langs[inMeta] = cmp.Or(r.langs[inMeta], onlyLanguage(string(content)))
+		r.contentLang = cmp.Or(onlyLanguage(string(content)), r.contentLang)
 	case "og:image", "og:image:url", "og:image:secure_url":
 		r.addImage(&r.head, content)
 	}
@@ -170,7 +158,7 @@ func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) 
 		return false
 	}
 	unix, day, ok := page.ParseDate(s)
-	isFuture := !now.IsZero() && unix > now.Add(24*time.Hour).Unix()
+	isFuture := unix > now.Add(24*time.Hour).Unix()
 	if !ok || isFuture {
 		return false
 	}
@@ -182,12 +170,12 @@ func (d *declaredDate) declare(rank int, s string, now time.Time) (isKept bool) 
 // which a comma may follow a weekday, or a word, which with a colon behind it is the name of a robot.
 var robotsPattern = regexp.MustCompile(`(?i)max-[a-z-]+\s*:[^,;]*|unavailable_after\s*:\s*((?:[a-z]+,\s*)?[^,;]*)|([^\s,;:]+)\s*(:?)`)
 
-// parseRobots reads the directives of a robots meta tag, or of an X-Robots-Tag header
+// robots reads the directives of a robots meta tag, or of an X-Robots-Tag header
 // (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag). A robot's name and a colon may begin
 // directives; those for all robots and for googlebot count.
-func parseRobots(s string, now time.Time) (noindex, nofollow bool) {
+func (r *reader) robots(directives string) {
 	applies := true
-	for _, m := range robotsPattern.FindAllStringSubmatch(s, -1) {
+	for _, m := range robotsPattern.FindAllStringSubmatch(directives, -1) {
 		date := m[1]
 		word := strings.ToLower(m[2])
 		if m[3] != "" {
@@ -195,18 +183,17 @@ func parseRobots(s string, now time.Time) (noindex, nofollow bool) {
 			continue
 		}
 		unix, _, ok := page.ParseDate(date)
-		isOver := ok && !now.IsZero() && unix < now.Unix()
+		isOver := ok && unix < r.now.Unix()
 		if isOver {
 			word = "noindex"
 		}
 		// Directives may follow a date that cannot be read.
 		for word := range strings.FieldsSeq(strings.ToLower(date) + " " + word) {
 			isNone := word == "none" // noindex and nofollow
-			noindex = noindex || applies && (isNone || word == "noindex")
-			nofollow = nofollow || applies && (isNone || word == "nofollow")
+			r.meta.NoIndex = r.meta.NoIndex || applies && (isNone || word == "noindex")
+			r.nofollow = r.nofollow || applies && (isNone || word == "nofollow")
 		}
 	}
-	return noindex, nofollow
 }
 
 // refreshPattern matches a refresh, and the URL behind its delay in one of three groups

@@ -13,12 +13,9 @@ import (
 
 // Limits on what is read and returned. A longer list ends there, a longer URL is ignored.
 const (
-	MaxBody       = 2 << 20 // bytes of a body
-	MaxURL        = page.MaxLoc
-	MaxLinks      = 1 << 16
-	MaxAlternates = page.MaxAlternates
-	MaxImages     = page.MaxImages
-	MaxTitle      = 200 // characters, of a headline or description, too
+	MaxBody  = 2 << 20 // bytes of a body
+	MaxLinks = 1 << 16
+	MaxTitle = 200 // characters, of a headline or description, too
 )
 
 // Options says what is collected besides the other fields of [Meta].
@@ -36,7 +33,7 @@ type Page struct {
 	Base   string      // scheme, host and port of the site, as in https://example.com
 	Path   string      // with its query, as in [page.Page]
 	Header http.Header // of the response
-	Now    time.Time   // the zero time: no date is in the past or in the future
+	Now    time.Time   // no date is more than a day later; the zero time: nothing is unavailable yet
 }
 
 // Meta is the metadata of a page.
@@ -68,24 +65,11 @@ type Meta struct {
 	// [page.Normal].
 	Links []string
 
-	// Alternates are the page's versions in other languages, the first of each language, Images the absolute URLs of
-	// its images, each once, and Title is its first <title>, on one line; only with the Options of these names.
-	Alternates []page.Alternate
-	Images     []string
-	Title      string
-
-	// Description is what the page declares as its description, on one line, and Markdown the absolute URL of the version
-	// of the page in Markdown that it links to; only with the Options of these names.
-	Description, Markdown string
-
-	// Published is when the page was published, as it declares itself, in Unix seconds; 0: it does not. PublishedDay says
-	// that only the day is known. The date may be up to a day ahead. Headline is what an article that was published is called,
-	// mostly without the name of the site that a Title has; "": that is not declared, or there is no Published. Lang is the
-	// language of the page, as in BCP 47, such as "de" or "pt-BR"; "": it is not declared. All of them only with
-	// Options.Articles.
-	Published      int64
-	PublishedDay   bool
-	Headline, Lang string
+	// Extensions has what else the page declares, as far as the Options of these names want it: its Alternates, the first of
+	// each language, the Images of its head and its content, each once, the first Title, the Description, and the absolute URL
+	// of the version in Markdown. Lang, and Published with PublishedDay and Headline, are collected with Options.Articles; a
+	// Headline is mostly without the name of the site that a Title has.
+	page.Extensions
 }
 
 // LeavesOut reports whether the page leaves itself out of an index, whatever other pages say: it asks for that, or leads

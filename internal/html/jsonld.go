@@ -3,6 +3,7 @@ package html
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,34 +18,24 @@ type thing struct {
 	urls     [4]string // its own, or of the page whose main content it is
 }
 
-// thingType says what a type of schema.org says of a thing.
-type thingType uint8
+var (
+	// partType matches types of schema.org of what is a part of a page, though its URL may be the page's.
+	partType = regexp.MustCompile(`(?i)(^|[/#:])(AggregateOffer|Answer|BreadcrumbList|Comment|ImageObject|ItemList|ListItem|Offer|` +
+		`Organization|Person|Review|WebSite)$`)
 
-const (
-	ofPart thingType = 1 << iota // the thing is a part of a page, though its URL may be the page's
-
-	// The thing is news, if it is new: NewsArticle with its subtypes, and what publishers declare in its place: Article,
-	// which many systems declare for all that they publish, BlogPosting, LiveBlogPosting, which is coverage of an event, and
-	// Report, which is by a news organization. The other subtypes of Article are not news by themselves:
-	// AdvertiserContentArticle, SatiricalArticle, ScholarlyArticle, TechArticle, and DiscussionForumPosting. Nor is WebPage, for
-	// which search engine plugins declare when each page was made
+	// articleType matches those of news, if it is new: NewsArticle with its subtypes, and what publishers declare in its place:
+	// Article, which many systems declare for all that they publish, BlogPosting, LiveBlogPosting, which is coverage of an
+	// event, and Report, which is by a news organization. The other subtypes of Article are not news by themselves:
+	// AdvertiserContentArticle, SatiricalArticle, ScholarlyArticle, TechArticle, and DiscussionForumPosting. Nor is WebPage,
+	// for which search engine plugins declare when each page was made
 	// (https://schema.org/Article, https://developers.google.com/search/docs/appearance/structured-data/article).
-	ofArticle
+	articleType = regexp.MustCompile(`(?i)(^|[/#:])((Analysis|AskPublic|Background|Opinion|Reportage|Review)?NewsArticle|Article|` +
+		`(Live)?BlogPosting|Report)$`)
 )
 
-var thingTypes = newTable(strings.ToLower, map[thingType]string{
-	ofPart: `AggregateOffer Answer BreadcrumbList Comment ImageObject ItemList ListItem Offer Organization Person Review WebSite`,
-	ofArticle: `AnalysisNewsArticle Article AskPublicNewsArticle BackgroundNewsArticle BlogPosting LiveBlogPosting NewsArticle
-		OpinionNewsArticle Report ReportageNewsArticle ReviewNewsArticle`,
-})
-
-// typeOf returns what all types of a thing say of it.
-func typeOf(thing map[string]any) (all thingType) {
-	for _, kind := range list(thing["@type"]) {
-		name := strings.ToLower(first(kind))
-		all |= thingTypes[name[strings.LastIndexAny(name, "/#:")+1:]]
-	}
-	return all
+// hasType reports whether one of the types of a thing matches.
+func hasType(thing map[string]any, pattern *regexp.Regexp) bool {
+	return slices.ContainsFunc(list(thing["@type"]), func(kind any) bool { return pattern.MatchString(first(kind)) })
 }
 
 // readJSON reads a script of JSON-LD (https://www.w3.org/TR/json-ld11/).
@@ -65,14 +56,13 @@ func (r *reader) readJSON(data []byte) {
 func (r *reader) addThings(v any) {
 	for _, member := range list(v) {
 		m, _ := member.(map[string]any)
-		kind := typeOf(m)
 		main, _ := m["mainEntityOfPage"].(map[string]any)
 		urls := [4]string{first(m["url"]), first(m["@id"]), first(m["mainEntityOfPage"]), first(main["@id"])}
-		if modified := first(m["dateModified"]); modified != "" && kind&ofPart == 0 {
+		if modified := first(m["dateModified"]); modified != "" && !hasType(m, partType) {
 			r.things = append(r.things, thing{date: modified, urls: urls})
 		}
 		published := first(m["datePublished"])
-		if r.options.Articles && published != "" && kind&ofArticle != 0 {
+		if published != "" && hasType(m, articleType) {
 			r.articles = append(r.articles, thing{date: published, headline: first(m["headline"]), urls: urls})
 		}
 		if m["@graph"] != nil {
@@ -95,26 +85,22 @@ func first(v any) string {
 	return s
 }
 
-// readThings declares the date of the thing that is the page, or else of the only one.
-func (r *reader) readThings() {
-	r.things = slices.Compact(r.things) // a theme and a plugin may declare the same
-	for _, t := range r.things {
-		if len(r.things) == 1 || r.isSelf(t) {
-			r.modified.declare(0, t.date, r.now)
-		}
+// own returns those of things that are the page, or the only one: of several, others may be teasers.
+func (r *reader) own(things []thing) []thing {
+	things = slices.Compact(things) // a theme and a plugin may declare the same
+	if len(things) == 1 {
+		return things
 	}
+	isOther := func(t thing) bool { return !slices.ContainsFunc(t.urls[:], r.isSelf) }
+	return slices.DeleteFunc(things, isOther)
 }
 
-// isSelf reports whether a thing is the page that is read.
-func (r *reader) isSelf(t thing) bool {
-	return slices.ContainsFunc(t.urls[:], func(ref string) bool {
-		if strings.HasPrefix(ref, "#") {
-			return true // of this page, whatever its URL is
-		}
-		u := r.self.absolute([]byte(ref))
-		if u == "" {
-			return false
-		}
-		return u == r.self.url() || u == r.meta.Canonical
-	})
+// isSelf reports whether a reference leads to the page that is read.
+func (r *reader) isSelf(ref string) bool {
+	if strings.HasPrefix(ref, "#") {
+		return true // whatever its URL is
+	}
+	to := r.self.absolute([]byte(ref))
+	isPage := to == r.self.url() || to == r.meta.Canonical
+	return isPage && to != ""
 }

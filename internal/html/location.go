@@ -30,28 +30,17 @@ func Absolute(base, path, ref string) string { return location{base, path}.absol
 // lineEnds are what browsers leave out of a URL, wherever it is (https://url.spec.whatwg.org/#url-parsing).
 var lineEnds = strings.NewReplacer("\n", "", "\r", "", "\t", "")
 
-// asBrowser returns a reference as browsers read it: before the query, a backslash is a slash
-// (https://url.spec.whatwg.org/#path-state).
-func asBrowser(ref string) string {
-	before, query, hasQuery := strings.Cut(lineEnds.Replace(ref), "?")
-	before = strings.ReplaceAll(before, `\`, "/")
-	if hasQuery {
-		before += "?" + query
-	}
-	return before
-}
-
 // resolve returns to where a reference leads, without its fragment; the zero location: see absolute.
 func (l location) resolve(reference []byte) (to location, ok bool) {
 	before, _, _ := bytes.Cut(reference, []byte("#"))
 	ref := strings.TrimFunc(string(before), func(c rune) bool { return c <= ' ' })
-	// Dot segments and escapes that are not needed make a reference longer than its URL.
-	if ref == "" || len(ref) > 2*MaxURL {
+	if ref == "" {
 		return location{}, false
 	}
-	if strings.ContainsAny(ref, "\\\n\r\t") {
-		ref = asBrowser(ref)
-	}
+	// Before the query, browsers take a backslash for a slash (https://url.spec.whatwg.org/#path-state).
+	ref = lineEnds.Replace(ref)
+	path, _, _ := strings.Cut(ref, "?")
+	ref = strings.ReplaceAll(path, `\`, "/") + ref[len(path):]
 	site := l.origin
 	switch {
 	case strings.HasPrefix(ref, "//"), hasScheme(ref):
@@ -73,17 +62,11 @@ func (l location) resolve(reference []byte) (to location, ok bool) {
 	case ref[0] != '/':
 		ref = page.Folder(l.path) + ref
 	}
-	if !page.IsNormal(ref) { // as most are
-		normal, err := page.Normal(ref)
-		if err != nil {
-			return location{}, false
-		}
-		ref = normal
-	}
-	if len(site)+len(ref) > MaxURL {
+	normal, err := page.Normal(ref)
+	if err != nil || len(site)+len(normal) > page.MaxLoc {
 		return location{}, false
 	}
-	return location{site, ref}, true
+	return location{site, normal}, true
 }
 
 // hasScheme reports whether a colon comes before any slash and query: /a:b and ?to=a:b have none (RFC 3986, section 4.2).

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"golang.org/x/net/html"
@@ -47,19 +46,18 @@ type reader struct {
 	region  region // of what comes next
 	hasMain bool
 	blockCounter
-	xhtml             bool // the response is XHTML
-	inBody            bool
-	hasBase           bool // a <base> has come
-	nofollow          bool // no link of the page is to be followed
-	severalCanonicals bool // that differ
-	isJSON            bool // the script that has begun is JSON-LD
+	xhtml    bool // the response is XHTML
+	inBody   bool
+	nofollow bool // no link of the page is to be followed
+	isJSON   bool // the script that has begun is JSON-LD
 
 	modified declaredDate
 	things   []thing // of JSON-LD, with a date of modification
 
 	newsItem
 
-	shared struct{ title, description string } // what the page is called where it is shared: og:title, og:description
+	description string                              // of <meta name=description>
+	shared      struct{ title, description string } // what the page is called where it is shared: og:title, og:description
 
 	seen map[string]bool // paths of Links
 }
@@ -103,38 +101,35 @@ func (r *reader) readBody(body []byte, contentType string) {
 
 // finish returns what is known of the page.
 func (r *reader) finish() Meta {
-	if r.severalCanonicals || r.meta.Canonical == r.self.url() {
+	if r.meta.Canonical == r.self.url() {
 		r.meta.Canonical = ""
 	}
-	r.readThings()
+	for _, t := range r.own(r.things) {
+		r.modified.declare(0, t.date, r.now)
+	}
 	r.meta.Modified = r.modified.unix
 	r.meta.ModifiedDay = r.modified.day
-	r.meta.Description = cmp.Or(r.meta.Description, r.shared.description)
-	if !r.options.Descriptions {
-		r.meta.Description = ""
+	if r.options.Descriptions {
+		r.meta.Description = cmp.Or(r.description, r.shared.description)
 	}
 	if r.options.Articles {
 		r.readArticle()
 	}
 	r.meta.Text = cmp.Or(r.main.text.hash(), r.rest.text.hash(), r.head.text.hash())
-	r.readImages()
+	// Those of the head are what a page is shared with.
+	r.meta.Add(&page.Extensions{Images: append(r.head.images, r.content().images...)})
 	if r.nofollow {
 		r.meta.Links = nil
 	}
 	return r.meta
 }
 
-// readImages lists the images of the head, which are what a page is shared with, and those of the content.
-func (r *reader) readImages() {
-	body := r.rest.images
+// content is the part that readers come for.
+func (r *reader) content() *part {
 	if r.hasMain {
-		body = r.main.images
+		return &r.main
 	}
-	for _, u := range append(r.head.images, body...) {
-		if len(r.meta.Images) < MaxImages && !slices.Contains(r.meta.Images, u) {
-			r.meta.Images = append(r.meta.Images, u)
-		}
-	}
+	return &r.rest
 }
 
 // text reads text; raw is the element that it is in, if there are no tags in that. The first text that is not of
@@ -188,11 +183,6 @@ func (r *reader) startTag(is traits) {
 }
 
 func (r *reader) endTag(is traits) {
-	// Other end tags end no head (https://html.spec.whatwg.org/multipage/parsing.html#the-after-head-insertion-mode).
-	endsHead := r.name == atom.Body || r.name == atom.Html || r.name == atom.Br
-	if endsHead && r.region&inTemplate == 0 {
-		r.inBody = true
-	}
 	if is&inline == 0 {
 		r.gap(is&heading != 0)
 		r.inTitle = false // an <h1> may lack its end tag
@@ -221,7 +211,9 @@ func (r *reader) element(is traits) {
 	switch r.name {
 	case atom.Html:
 		r.meta.Document = true
-		r.readLang()
+		lang := onlyLanguage(string(r.attribute("lang")))
+		ofXML := onlyLanguage(string(r.attribute("xml:lang")))
+		r.lang = cmp.Or(r.lang, lang, ofXML)
 	case atom.Head, atom.Body, atom.Title:
 		r.meta.Document = true
 	case atom.Time:
@@ -241,22 +233,12 @@ func (r *reader) element(is traits) {
 			r.link()
 		}
 	case atom.Base:
-		r.baseTag()
+		// The first one counts (https://html.spec.whatwg.org/multipage/semantics.html#the-base-element).
+		if base, ok := r.self.resolve(r.attribute("href")); ok && r.base == r.self {
+			r.base = base
+		}
 	case atom.Script:
 		r.isJSON = mediaType(string(r.attribute("type"))) == "application/ld+json"
-	}
-}
-
-// baseTag reads a <base>. The first one with a URL counts
-// (https://html.spec.whatwg.org/multipage/semantics.html#the-base-element).
-func (r *reader) baseTag() {
-	href := r.attribute("href")
-	if href == nil || r.inBody || r.hasBase {
-		return
-	}
-	r.hasBase = true
-	if base, ok := r.self.resolve(href); ok {
-		r.base = base
 	}
 }
 
@@ -270,7 +252,6 @@ func (r *reader) anchor() {
 	if r.name == atom.A && r.region&inNoscript == 0 {
 		r.inLink = isOnSite
 		r.leaves = path != r.self.path
-		r.linked.space = true
 	}
 }
 
@@ -307,7 +288,7 @@ func (r *reader) image() {
 }
 
 func (r *reader) addImage(part *part, ref []byte) {
-	if !r.options.Images || len(part.images) >= MaxImages {
+	if !r.options.Images || len(part.images) >= page.MaxImages {
 		return
 	}
 	if u := r.base.absolute(ref); u != "" {

@@ -181,7 +181,7 @@ b ">`, "https://example.com/ab"},
 		{`<link rel=canonical hreflang=de href="/b">`, ""},
 		{`<link rel=canonical media="print" href="/b">`, ""},
 		{`<body><link rel=canonical href="/b">`, ""},
-		{`<link rel=canonical href="/` + strings.Repeat("b", MaxURL) + `">`, ""},
+		{`<link rel=canonical href="/` + strings.Repeat("b", page.MaxLoc) + `">`, ""},
 	} {
 		if got := read(test.body).Canonical; got != test.want {
 			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
@@ -302,7 +302,7 @@ func TestLinks(t *testing.T) {
 		{`<a href=b><nav><a href=c></nav><footer><a href=d>`, []string{"/docs/b", "/docs/c", "/docs/d"}},
 		{`<template><a href=b></template><script><a href=c></script><!--<a href=d>--><svg><a href=e></a></svg><noscript><a href=f></noscript><textarea><a href=g></textarea>`, []string{"/docs/e", "/docs/f"}},
 		{`<svg><a xlink:href=b><text>x</text></a></svg><noscript><a href=c rel=nofollow></a><div><a href=d></div></noscript><a href=e>`, []string{"/docs/b", "/docs/d", "/docs/e"}},
-		{`<a href="/` + strings.Repeat("b", MaxURL) + `">`, nil},
+		{`<a href="/` + strings.Repeat("b", page.MaxLoc) + `">`, nil},
 	} {
 		if got := read(test.body).Links; !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
@@ -441,7 +441,7 @@ func TestMarkdown(t *testing.T) {
 		{"<link rel=alternate type=text/x-markdown href=a><link rel=alternate type=text/markdownish href=a>", ""},
 		{"<link rel=alternate href=a.md><link type=text/markdown href=a.md><link rel=next type=text/markdown href=a.md>", ""},
 		{"<body><link rel=alternate type=text/markdown href=a.md>", ""},
-		{"<link rel=alternate type=text/markdown href='/" + strings.Repeat("b", MaxURL) + "'>", ""},
+		{"<link rel=alternate type=text/markdown href='/" + strings.Repeat("b", page.MaxLoc) + "'>", ""},
 	} {
 		if got := read(test.body).Markdown; got != test.want {
 			t.Errorf("%.80s: got %q, want %q", test.body, got, test.want)
@@ -607,7 +607,7 @@ func formatDate(unix int64, day bool) string {
 
 func TestBounds(t *testing.T) {
 	var b strings.Builder
-	for i := range MaxAlternates + 10 {
+	for i := range page.MaxAlternates + 10 {
 		fmt.Fprintf(&b, "<link rel=alternate hreflang=%c%c%c href=/%d>", 'a'+i%26, 'a'+i/26%26, 'a'+i/676, i)
 	}
 	for i := range 100000 {
@@ -617,11 +617,11 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	e := read(b.String())
-	if len(e.Links) != MaxLinks || len(e.Alternates) != MaxAlternates || len(e.Images) != MaxImages {
+	if len(e.Links) != MaxLinks || len(e.Alternates) != page.MaxAlternates || len(e.Images) != page.MaxImages {
 		t.Errorf("got %d, %d, %d", len(e.Links), len(e.Alternates), len(e.Images))
 	}
 	// The versions in other languages are links, too, and come first.
-	want := fmt.Sprintf("/docs/%d", MaxLinks-1-(MaxAlternates+10))
+	want := fmt.Sprintf("/docs/%d", MaxLinks-1-(page.MaxAlternates+10))
 	if e.Links[MaxLinks-1] != want {
 		t.Errorf("got %s, want %s", e.Links[MaxLinks-1], want)
 	}

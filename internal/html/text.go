@@ -14,9 +14,6 @@ type text struct {
 	space bool // white space came last
 }
 
-// reset empties the text.
-func (t *text) reset() { *t = text{buf: t.buf[:0]} }
-
 // write adds s. Characters without width are left out, and so are controls that are no white space.
 func (t *text) write(s []byte) {
 	for i := 0; i < len(s); {
