@@ -134,7 +134,7 @@ func (c *chain) get(ctx context.Context, path string) liveResponse {
 	pg := html.Page{Base: c.origin, Path: path, Header: res.Header}
 	meta := html.Header(pg)
 	if res.Status == http.StatusOK && html.IsHTML(r.ContentType) {
-		meta = html.NewParser(html.Options{}).Parse(res.Body, pg)
+		meta = html.Parse(res.Body, pg)
 	}
 	r.NoIndex = meta.NoIndex
 	r.Leads, r.To = leads(r.URL, res, &meta)

@@ -366,7 +366,7 @@ func (f *siteFetcher) canonicalHost(front *crawl.Response) string {
 		return ""
 	}
 	at := html.Page{Base: f.origin, Path: f.prefix + "/", Header: front.Header}
-	meta := html.NewParser(html.Options{}).Parse(front.Body, at)
+	meta := html.Parse(front.Body, at)
 	u, _ := origin.ParseURL(meta.Canonical)
 	return u.Host
 }

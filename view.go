@@ -203,7 +203,7 @@ func (s *site) frontText(res *crawl.Response) (text uint64, ok bool) {
 		return digestOf(res.Status, res.Header.Get("Location")), true
 	}
 	at := html.Page{Base: s.origin, Path: s.prefix + "/", Header: res.Header}
-	meta := html.NewParser(html.Options{}).Parse(res.Body, at)
+	meta := html.Parse(res.Body, at)
 	return cmp.Or(meta.Text, 1), true
 }
 

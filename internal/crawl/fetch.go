@@ -133,7 +133,7 @@ func (r *Run) fetchOwn(wait context.Context, due []*store.Record, first string) 
 // allWorkers returns those for the site's own pages, and then those for pages of upstreams.
 func (r *Run) allWorkers() []*worker {
 	for len(r.workers) < r.c.o.Workers+r.c.o.Limiter.most {
-		r.workers = append(r.workers, &worker{run: r, parser: html.NewParser(r.p.Extract)})
+		r.workers = append(r.workers, &worker{run: r})
 	}
 	return r.workers
 }
@@ -141,7 +141,6 @@ func (r *Run) allWorkers() []*worker {
 // worker fetches pages, one at a time.
 type worker struct {
 	run       *Run
-	parser    *html.Parser
 	ctx, wait context.Context // ctx: of fetches; none begins once wait has ended
 	slot      int64           // see [Run.plan]
 	front     *Response       // to a request that was made already for the page that is fetched next; nil: none was
@@ -365,9 +364,9 @@ func (w *worker) parse(path string, resp *Response) (meta html.Meta, ok bool) {
 			w.run.panicked.CompareAndSwap(nil, fmt.Errorf("parsing %s: %w", path, panicked))
 		}
 	}()
-	pg := html.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Now: w.run.c.o.Now()}
+	pg := html.Page{Base: w.run.p.Base, Path: path, Header: resp.Header, Options: w.run.p.Extract, Now: w.run.c.o.Now()}
 	if WantsBody(resp.Status, resp.Header) {
-		return w.parser.Parse(resp.Body, pg), true
+		return html.Parse(resp.Body, pg), true
 	}
 	return html.Header(pg), true
 }

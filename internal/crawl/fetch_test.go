@@ -1,10 +1,12 @@
 package crawl
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -225,9 +227,16 @@ func TestAlwaysNotModified(t *testing.T) {
 // TestPanic: a page whose parsing panics counts as one that did not respond, and the next one is
 // parsed.
 func TestPanic(t *testing.T) {
-	c := New(Options{Fetcher: &static{pages: map[string]string{"/a": "", "/b": ""}}, Own: true})
+	isFirst := true
+	clock := func() time.Time {
+		if isFirst && bytes.Contains(debug.Stack(), []byte("(*worker).parse(")) {
+			isFirst = false
+			panic("first")
+		}
+		return time.Now()
+	}
+	c := New(Options{Fetcher: &static{pages: map[string]string{"/a": "", "/b": ""}}, Own: true, Now: clock})
 	run := c.Start(&list{pages: []page.Page{{Path: "/a"}, {Path: "/b"}}}, plain)
-	run.workers = append(run.workers, &worker{run: run}) // without a parser
 	result := update(t, run, empty(t), time.Minute)
 	if result.Fetched != 2 || result.Panic == nil || !strings.HasPrefix(result.Panic.Error(), "parsing /a: panic: ") {
 		t.Fatalf("got %+v", result)

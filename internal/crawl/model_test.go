@@ -393,7 +393,6 @@ func (s *site) compare(gen *store.Generation) {
 	for _, c := range s.candidates().pages {
 		named[c.Path] = true
 	}
-	parser := html.NewParser(html.Options{})
 	for rec, err := range gen.Records(s.t.Context()) {
 		if err != nil {
 			s.t.Fatal(err)
@@ -420,7 +419,7 @@ func (s *site) compare(gen *store.Generation) {
 		is := func(flag store.Flags) bool { return rec.Flags&flag != 0 }
 		isDoc := page.status == 200 && page.kind == ""
 		if isDoc {
-			meta := parser.Parse(s.body(page), html.Page{Base: base, Path: rec.Path})
+			meta := html.Parse(s.body(page), html.Page{Base: base, Path: rec.Path})
 			want.Text = meta.Text
 			want.Canonical = onSite(base, rec.Path, meta.Canonical)
 		}

@@ -82,7 +82,7 @@ func TestApply(t *testing.T) {
 		{"unreadable", known(), fetched{resp: response(200), meta: html.Meta{Unreadable: true}}, "200 HU 0 false 1d"},
 		{"canonical", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Canonical: base + "/%62"}}, "200 HD 0 false 1d /b"},
 		{"canonical is itself", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Canonical: base + "/a"}}, "200 HD 0 false 1d"},
-		{"title", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Title: "new"}}, "200 HD 0 false 1d new"},
+		{"title", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Extensions: page.Extensions{Title: "new"}}}, "200 HD 0 false 1d new"},
 		{"noindex, refresh", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, NoIndex: true, NoIndexTag: true, Refresh: "https://example.org/"}}, "200 HDNT 0 false 1d https://example.org/"},
 	} {
 		rec := test.before

@@ -16,7 +16,7 @@ type newsItem struct {
 func (r *reader) readArticle() {
 	r.meta.Lang = cmp.Or(r.lang, r.contentLang)
 	for _, t := range r.own(r.articles) {
-		if r.published.declare(0, t.date, r.now) {
+		if r.published.declare(0, t.date, r.Now) {
 			r.meta.Headline = oneLine([]byte(t.headline))
 		}
 	}
@@ -37,7 +37,7 @@ func (r *reader) readArticle() {
 // that of the page.
 func (r *reader) readPubdate() {
 	var d declaredDate
-	isDate := r.attribute("pubdate") != nil && d.declare(0, string(r.attribute("datetime")), r.now)
+	isDate := r.attribute("pubdate") != nil && d.declare(0, string(r.attribute("datetime")), r.Now)
 	if !isDate {
 		return
 	}

@@ -58,9 +58,9 @@ func TestPublished(t *testing.T) {
 		if date := formatDate(got.Published, got.PublishedDay); date != test.want {
 			t.Errorf("%s: got %q, want %q", test.body, date, test.want)
 		}
-		without := everything
-		without.Articles = false
-		if got := NewParser(without).Parse([]byte(test.body), testPage); got.Published != 0 || got.PublishedDay {
+		without := testPage
+		without.Options.Articles = false
+		if got := Parse([]byte(test.body), without); got.Published != 0 || got.PublishedDay {
 			t.Errorf("%s: got a date without the option", test.body)
 		}
 	}
@@ -124,7 +124,7 @@ func TestLang(t *testing.T) {
 		}
 	}
 	p := withHeader("Content-Language", "de", "Content-Language", "en")
-	if got := NewParser(everything).Parse([]byte(published), p).Lang; got != "" {
+	if got := Parse([]byte(published), p).Lang; got != "" {
 		t.Errorf("two headers: got %q", got)
 	}
 }

@@ -30,13 +30,12 @@ version 3.12 and later &mdash; see <code class="docutils literal"><span class="p
 	for _, page := range pages {
 		b.Run(page.name, func(b *testing.B) {
 			body := []byte(page.body)
-			p := NewParser(Options{})
-			pg := testPage
+			pg := plainPage
 			pg.Header = http.Header{"Content-Type": {"text/html; charset=utf-8"}}
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Parse(body, pg)
+				Parse(body, pg)
 			}
 		})
 	}

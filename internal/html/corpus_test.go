@@ -59,7 +59,7 @@ func readFile(t *testing.T, name string) []byte {
 func blocksOf(body []byte) uint64 {
 	pg := testPage
 	pg.Header = http.Header{"Content-Type": {"text/html; charset=utf-8"}}
-	return NewParser(Options{}).Parse(body, pg).Blocks
+	return Parse(body, pg).Blocks
 }
 
 // checkEdition: an edition has some words, and lacks those of the other one.

@@ -40,11 +40,11 @@ func FuzzParse(f *testing.F) {
 		p := testPage
 		p.Path = path
 		p.Header = http.Header{"Content-Type": {contentType}}
-		want := NewParser(everything).Parse(bytes.Clone(body), p)
+		want := Parse(bytes.Clone(body), p)
 		checkBounds(t, want)
 		checkBlocks(t, body, p, want)
 		before := bytes.Clone(body)
-		got := NewParser(everything).Parse(body, p)
+		got := Parse(body, p)
 		if !bytes.Equal(body, before) {
 			t.Fatal("the body was modified")
 		}
@@ -64,7 +64,7 @@ func checkBlocks(t *testing.T, body []byte, p Page, m Meta) {
 		t.Fatal("it is not known which text dates the page")
 	}
 	behind := append(bytes.Clone(body), "<!-- more -->"...)
-	if got := NewParser(everything).Parse(behind, p); got.Text == m.Text && got.Blocks != m.Blocks && len(body) < MaxBody {
+	if got := Parse(behind, p); got.Text == m.Text && got.Blocks != m.Blocks && len(body) < MaxBody {
 		t.Fatalf("a comment changes the sum: %x, %x", got.Blocks, m.Blocks)
 	}
 }
@@ -115,9 +115,10 @@ func FuzzHeader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, robots, link, refresh string) {
 		p := testPage
 		p.Header = http.Header{"X-Robots-Tag": {robots}, "Link": {link}, "Refresh": {refresh}}
+		p.Options = Options{Alternates: true}
 		got := Header(p)
 		checkBounds(t, got)
-		parsed := NewParser(Options{Alternates: true}).Parse(nil, p)
+		parsed := Parse(nil, p)
 		got.Blocks = parsed.Blocks // which is of the body
 		if !reflect.DeepEqual(got, parsed) {
 			t.Fatalf("alone: %+v, with an empty body: %+v", got, parsed)
@@ -136,7 +137,7 @@ func FuzzRobotsTag(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		parseRobots := func(s string) (noindex, nofollow bool) {
-			r := newReader(Options{}, withHeader("X-Robots-Tag", s))
+			r := newReader(withHeader("X-Robots-Tag", s))
 			return r.meta.NoIndex, r.nofollow
 		}
 		noindex, nofollow := parseRobots(s)
@@ -165,7 +166,7 @@ func FuzzText(f *testing.F) {
 		text, noise = html.EscapeString(text), html.EscapeString(noise)
 		document := func(noise, text string) uint64 {
 			p := withHeader("Content-Type", "text/html; charset=utf-8")
-			return NewParser(Options{}).Parse([]byte(`<!doctype html><head><script src="`+noise+`">`+noise+`</script><!--`+noise+`--><title>t</title></head>
+			return Parse([]byte(`<!doctype html><head><script src="`+noise+`">`+noise+`</script><!--`+noise+`--><title>t</title></head>
 <body id="`+noise+`"><nav>`+noise+`</nav><p>a `+text+`<!--`+noise+`--> b</p><script>`+noise+`</script>
 <template>`+noise+`</template><svg>`+noise+`</svg><img src="`+noise+`"><input value="`+noise+`"><footer>`+noise+`</footer>`), p).Text
 		}
@@ -189,7 +190,7 @@ func FuzzBlocks(f *testing.F) {
 		text, more = html.EscapeString(text), html.EscapeString(more)
 		sum := func(body string) uint64 {
 			p := withHeader("Content-Type", "text/html; charset=utf-8")
-			return NewParser(Options{}).Parse([]byte("<main><p>a"+body+"</main>"), p).Blocks
+			return Parse([]byte("<main><p>a"+body+"</main>"), p).Blocks
 		}
 		if sum("<p>"+text)-sum("") != sum("<p>b<div>"+text+"</div>")-sum("<p>b") {
 			t.Fatalf("%q: other differences on other pages", text)

@@ -68,11 +68,11 @@ func (r *reader) link() {
 	if to == "" {
 		return
 	}
-	if isVersion && r.options.Alternates {
+	if isVersion && r.Options.Alternates {
 		r.meta.Add(&page.Extensions{Alternates: []page.Alternate{{Lang: lang, URL: to}}})
 	}
 	kind := bytes.ReplaceAll(r.attribute("type"), []byte(";"), []byte(" ")) // before its parameters
-	if isAlternate && r.options.Markdown && hasWord(kind, "text/markdown") {
+	if isAlternate && r.Options.Markdown && hasWord(kind, "text/markdown") {
 		r.meta.Markdown = cmp.Or(r.meta.Markdown, to)
 	}
 	// One that says for which readers it is names no canonical, and several that differ name none
@@ -118,7 +118,7 @@ func (r *reader) metaTag() {
 func (r *reader) headTag(name string, content []byte) {
 	rank := slices.Index(dateNames, name) + 1
 	if rank > 0 {
-		r.modified.declare(rank, string(content), r.now)
+		r.modified.declare(rank, string(content), r.Now)
 		return
 	}
 	switch name {
@@ -131,7 +131,7 @@ func (r *reader) headTag(name string, content []byte) {
 	case "og:title":
 		r.shared.title = cmp.Or(r.shared.title, oneLine(content))
 	case "article:published_time":
-		r.published.declare(1, string(content), r.now)
+		r.published.declare(1, string(content), r.Now)
 	case "content-language":
 		r.contentLang = cmp.Or(onlyLanguage(string(content)), r.contentLang)
 	case "og:image", "og:image:url", "og:image:secure_url":
@@ -183,7 +183,7 @@ func (r *reader) robots(directives string) {
 			continue
 		}
 		unix, _, ok := page.ParseDate(date)
-		isOver := ok && unix < r.now.Unix()
+		isOver := ok && unix < r.Now.Unix()
 		if isOver {
 			word = "noindex"
 		}

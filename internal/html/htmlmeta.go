@@ -33,7 +33,8 @@ type Page struct {
 	Base   string      // scheme, host and port of the site, as in https://example.com
 	Path   string      // with its query, as in [page.Page]
 	Header http.Header // of the response
-	Now    time.Time   // no date is more than a day later; the zero time: nothing is unavailable yet
+	Options
+	Now time.Time // no date is more than a day later; the zero time: nothing is unavailable yet
 }
 
 // Meta is the metadata of a page.

@@ -62,11 +62,17 @@ func (l location) resolve(reference []byte) (to location, ok bool) {
 	case ref[0] != '/':
 		ref = page.Folder(l.path) + ref
 	}
-	normal, err := page.Normal(ref)
-	if err != nil || len(site)+len(normal) > page.MaxLoc {
+	if !page.IsNormal(ref) { // as most are
+		normal, err := page.Normal(ref)
+		if err != nil {
+			return location{}, false
+		}
+		ref = normal
+	}
+	if len(site)+len(ref) > page.MaxLoc {
 		return location{}, false
 	}
-	return location{site, normal}, true
+	return location{site, ref}, true
 }
 
 // hasScheme reports whether a colon comes before any slash and query: /a:b and ?to=a:b have none (RFC 3986, section 4.2).

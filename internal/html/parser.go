@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"math"
-	"time"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -12,15 +11,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// Parser reads pages. It may be used by several goroutines at once.
-type Parser struct{ options Options }
-
-// NewParser returns a Parser.
-func NewParser(o Options) *Parser { return &Parser{options: o} }
-
 // Parse returns the metadata in body, as far as MaxBody, and in the header, whatever body is. Nothing in it refers to body.
-func (p *Parser) Parse(body []byte, pg Page) Meta {
-	r := newReader(p.options, pg)
+func Parse(body []byte, pg Page) Meta {
+	r := newReader(pg)
 	if !r.meta.Unreadable {
 		if len(body) < MaxBody { // else who has fetched it may have cut it there
 			r.limit = math.MaxInt
@@ -31,12 +24,14 @@ func (p *Parser) Parse(body []byte, pg Page) Meta {
 }
 
 // Header returns the metadata that the header of a response declares: all there is of one whose body is not HTML.
-func Header(pg Page) Meta { return newReader(Options{Alternates: true}, pg).finish() }
+func Header(pg Page) Meta {
+	pg.Options = Options{Alternates: true}
+	return newReader(pg).finish()
+}
 
 // reader reads a page.
 type reader struct {
-	options    Options
-	now        time.Time
+	Page
 	self, base location // of the page, and what its references are relative to
 	meta       Meta
 
@@ -63,15 +58,14 @@ type reader struct {
 }
 
 // newReader returns a reader of a page that has read its header.
-func newReader(o Options, pg Page) *reader {
+func newReader(pg Page) *reader {
 	normal, _ := page.Normal(pg.Path)
 	self := location{pg.Base, cmp.Or(normal, pg.Path)}
 	r := &reader{
-		options: o,
-		now:     pg.Now,
-		self:    self,
-		base:    self,
-		seen:    make(map[string]bool),
+		Page: pg,
+		self: self,
+		base: self,
+		seen: make(map[string]bool),
 	}
 	r.readHeader(pg.Header)
 	return r
@@ -105,14 +99,14 @@ func (r *reader) finish() Meta {
 		r.meta.Canonical = ""
 	}
 	for _, t := range r.own(r.things) {
-		r.modified.declare(0, t.date, r.now)
+		r.modified.declare(0, t.date, r.Now)
 	}
 	r.meta.Modified = r.modified.unix
 	r.meta.ModifiedDay = r.modified.day
-	if r.options.Descriptions {
+	if r.Options.Descriptions {
 		r.meta.Description = cmp.Or(r.description, r.shared.description)
 	}
-	if r.options.Articles {
+	if r.Options.Articles {
 		r.readArticle()
 	}
 	r.meta.Text = cmp.Or(r.main.text.hash(), r.rest.text.hash(), r.head.text.hash())
@@ -151,7 +145,7 @@ func (r *reader) text(raw atom.Atom) {
 	case atom.Title:
 		r.head.text.space = true
 		r.head.text.write(s)
-		if r.options.Titles && r.meta.Title == "" {
+		if r.Options.Titles && r.meta.Title == "" {
 			r.meta.Title = oneLine(s)
 		}
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
@@ -288,7 +282,7 @@ func (r *reader) image() {
 }
 
 func (r *reader) addImage(part *part, ref []byte) {
-	if !r.options.Images || len(part.images) >= page.MaxImages {
+	if !r.Options.Images || len(part.images) >= page.MaxImages {
 		return
 	}
 	if u := r.base.absolute(ref); u != "" {

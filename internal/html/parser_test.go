@@ -18,16 +18,19 @@ import (
 
 var now = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 
-var testPage = Page{Base: "https://example.com", Path: "/docs/a.html", Now: now}
+var (
+	testPage  = Page{Base: "https://example.com", Path: "/docs/a.html", Now: now, Options: everything}
+	plainPage = Page{Base: "https://example.com", Path: "/docs/a.html"}
+)
 
 var everything = Options{Alternates: true, Images: true, Titles: true, Descriptions: true, Markdown: true, Articles: true}
 
 func read(body string) Meta {
-	return NewParser(everything).Parse([]byte(body), testPage)
+	return Parse([]byte(body), testPage)
 }
 
 func readWith(body string, header ...string) Meta {
-	return NewParser(everything).Parse([]byte(body), withHeader(header...))
+	return Parse([]byte(body), withHeader(header...))
 }
 
 func withHeader(header ...string) Page {
@@ -113,7 +116,7 @@ func TestRobotsTag(t *testing.T) {
 		if got := Header(p).NoIndexTag; got != test.want {
 			t.Errorf("%q: got %t, want %t", test.values, got, test.want)
 		}
-		if got := NewParser(Options{}).Parse([]byte("<title>x</title>"), p).NoIndexTag; got != test.want {
+		if got := Parse([]byte("<title>x</title>"), p).NoIndexTag; got != test.want {
 			t.Errorf("%q, read: got %t, want %t", test.values, got, test.want)
 		}
 	}
@@ -330,7 +333,7 @@ func TestAlternates(t *testing.T) {
 	if got := read(body).Alternates; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := NewParser(Options{}).Parse([]byte(body), testPage).Alternates; got != nil {
+	if got := Parse([]byte(body), plainPage).Alternates; got != nil {
 		t.Errorf("not wanted: got %v", got)
 	}
 	got := Header(withHeader("Link", `<b>; rel=alternate; hreflang=de, <c>; rel="alternate"; hreflang="fr-CA"`)).Alternates
@@ -359,7 +362,7 @@ func TestImages(t *testing.T) {
 		if got := read(test.body).Images; !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, want %q", test.body, got, test.want)
 		}
-		if got := NewParser(Options{}).Parse([]byte(test.body), testPage).Images; got != nil {
+		if got := Parse([]byte(test.body), plainPage).Images; got != nil {
 			t.Errorf("%s: not wanted: got %q", test.body, got)
 		}
 	}
@@ -386,7 +389,7 @@ func TestTitle(t *testing.T) {
 		if got := read(test.body).Title; got != test.want {
 			t.Errorf("%.80q: got %q, want %q", test.body, got, test.want)
 		}
-		if got := NewParser(Options{Alternates: true, Images: true}).Parse([]byte(test.body), testPage).Title; got != "" {
+		if got := Parse([]byte(test.body), plainPage).Title; got != "" {
 			t.Errorf("%.80q: got %q without the option", test.body, got)
 		}
 	}
@@ -419,9 +422,9 @@ func TestDescription(t *testing.T) {
 		if got.Description != test.want {
 			t.Errorf("%.80q: got %q, want %q", test.body, got.Description, test.want)
 		}
-		without := everything
-		without.Descriptions = false
-		if got := NewParser(without).Parse([]byte(test.body), testPage).Description; got != "" {
+		without := testPage
+		without.Options.Descriptions = false
+		if got := Parse([]byte(test.body), without).Description; got != "" {
 			t.Errorf("%.80q: got %q without the option", test.body, got)
 		}
 	}
@@ -446,9 +449,9 @@ func TestMarkdown(t *testing.T) {
 		if got := read(test.body).Markdown; got != test.want {
 			t.Errorf("%.80s: got %q, want %q", test.body, got, test.want)
 		}
-		without := everything
-		without.Markdown = false
-		if got := NewParser(without).Parse([]byte(test.body), testPage).Markdown; got != "" {
+		without := testPage
+		without.Options.Markdown = false
+		if got := Parse([]byte(test.body), without).Markdown; got != "" {
 			t.Errorf("%.80s: got %q without the option", test.body, got)
 		}
 	}

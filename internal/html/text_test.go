@@ -97,7 +97,7 @@ func TestEncodings(t *testing.T) {
 		{"no such header", "text/html; charset", "<title>" + text + "</title>", text},
 	} {
 		p := withHeader("Content-Type", test.contentType)
-		if got := NewParser(everything).Parse([]byte(test.body), p).Text; got != hashOf(test.want) {
+		if got := Parse([]byte(test.body), p).Text; got != hashOf(test.want) {
 			t.Errorf("%s: got %x, not the hash of %q", test.name, got, test.want)
 		}
 	}

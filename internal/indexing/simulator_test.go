@@ -135,13 +135,12 @@ type simulation struct {
 	texts   []string
 	records []store.Record
 	first   []date // the dates of before
-	parser  *html.Parser
 	now     int64
 	scanned int64
 }
 
 func newSimulation(theme theme, isFile bool, n int) *simulation {
-	s := &simulation{theme: theme, isFile: isFile, parser: html.NewParser(html.Options{}), now: noon.Unix()}
+	s := &simulation{theme: theme, isFile: isFile, now: noon.Unix()}
 	s.scanned = s.now - 60
 	begun := s.now - 20*day
 	for i := range n {
@@ -171,7 +170,7 @@ func (s *simulation) html(i int, m moment) string {
 }
 
 func (s *simulation) blocks(i int, text string) uint64 {
-	return s.parser.Parse([]byte(text), html.Page{Base: "https://example.com", Path: fmt.Sprintf("/%04d", i)}).Blocks
+	return html.Parse([]byte(text), html.Page{Base: "https://example.com", Path: fmt.Sprintf("/%04d", i)}).Blocks
 }
 
 // pass selects: it decides what can be decided, and returns when more can.

@@ -271,7 +271,7 @@ func (c *checker) page(at place, body io.Reader, p html.Page) {
 			c.unchecked(at, "page-unreachable", err)
 			return
 		}
-		meta = html.NewParser(html.Options{}).Parse(text, p)
+		meta = html.Parse(text, p)
 	}
 	if meta.NoIndex {
 		c.report(at, Error, "page-noindex", "the page has noindex")
