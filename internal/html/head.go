@@ -23,9 +23,7 @@ func (r *reader) readHeader(h http.Header) {
 		r.robots(value)
 	}
 	r.meta.NoIndexTag = r.meta.NoIndex
-	for _, value := range h.Values("Refresh") {
-		r.refresh(value)
-	}
+	r.refresh(h.Get("Refresh"))
 	r.contentLang = onlyLanguage(strings.Join(h.Values("Content-Language"), ","))
 	for _, value := range h.Values("Link") {
 		for _, m := range linkPattern.FindAllStringSubmatch(value, -1) {

@@ -59,8 +59,7 @@ type reader struct {
 
 // newReader returns a reader of a page that has read its header.
 func newReader(pg Page) *reader {
-	normal, _ := page.Normal(pg.Path)
-	self := location{pg.Base, cmp.Or(normal, pg.Path)}
+	self := location{pg.Base, pg.Path}
 	r := &reader{
 		Page: pg,
 		self: self,
@@ -110,20 +109,16 @@ func (r *reader) finish() Meta {
 		r.readArticle()
 	}
 	r.meta.Text = cmp.Or(r.main.text.hash(), r.rest.text.hash(), r.head.text.hash())
+	content := r.rest
+	if r.hasMain {
+		content = r.main
+	}
 	// Those of the head are what a page is shared with.
-	r.meta.Add(&page.Extensions{Images: append(r.head.images, r.content().images...)})
+	r.meta.Add(&page.Extensions{Images: append(r.head.images, content.images...)})
 	if r.nofollow {
 		r.meta.Links = nil
 	}
 	return r.meta
-}
-
-// content is the part that readers come for.
-func (r *reader) content() *part {
-	if r.hasMain {
-		return &r.main
-	}
-	return &r.rest
 }
 
 // text reads text; raw is the element that it is in, if there are no tags in that. The first text that is not of
@@ -242,25 +237,23 @@ func (r *reader) anchor() {
 	if href == nil {
 		href = r.attribute("xlink:href") // in SVG
 	}
-	path, isOnSite := r.addLink(href)
+	isOther := r.addLink(href)
 	if r.name == atom.A && r.region&inNoscript == 0 {
-		r.inLink = isOnSite
-		r.leaves = path != r.self.path
+		r.inLink = isOther
 	}
 }
 
-// addLink adds a link of the tag to another page, and returns to which page of the site it leads. A mere fragment leads nowhere.
-func (r *reader) addLink(href []byte) (path string, isOnSite bool) {
+// addLink adds a link of the tag to another page of the site; false: it leads elsewhere, or nowhere, as a mere fragment does.
+func (r *reader) addLink(href []byte) bool {
 	to, ok := r.base.resolve(href)
-	if !ok || to.origin != r.self.origin {
-		return "", false
+	if !ok || to.origin != r.self.origin || to.path == r.self.path {
+		return false
 	}
-	isKnown := to.path == r.self.path || r.seen[to.path]
-	if !isKnown && len(r.meta.Links) < MaxLinks && !hasWord(r.attribute("rel"), "nofollow") {
+	if !r.seen[to.path] && len(r.meta.Links) < MaxLinks && !hasWord(r.attribute("rel"), "nofollow") {
 		r.seen[to.path] = true
 		r.meta.Links = append(r.meta.Links, to.path)
 	}
-	return to.path, true
+	return true
 }
 
 // image reads an <img>. Its alternative text is part of the text. Its URL is the first of srcset if src has none, as where

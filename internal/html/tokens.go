@@ -47,14 +47,13 @@ func (t *tokens) next() html.TokenType {
 func (t *tokens) readName() atom.Atom {
 	tag := bytes.TrimPrefix(t.Raw()[1:], []byte("/"))
 	end := 0
-	for 'a' <= tag[end] && tag[end] <= 'z' || isDigit(tag[end]) { // a tag ends in >
+	for tag[end] > ' ' && tag[end] != '/' && tag[end] != '>' { // in which a tag ends
 		end++
 	}
-	if tag[end] == '>' || tag[end] == ' ' {
-		return atom.Lookup(tag[:end])
+	if known := atom.Lookup(tag[:end]); known != 0 {
+		return known
 	}
-	name, _ := t.TagName()
-	return atom.Lookup(name)
+	return atom.Lookup(bytes.ToLower(tag[:end]))
 }
 
 // attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies each, so they

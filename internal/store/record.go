@@ -346,7 +346,7 @@ const hashesSize = 4 + 8 + 8
 
 // blocksVersion is behind the hashes of a chunk, and says by which rules blocks of text count: see [html.Meta]. Whoever
 // changes these takes the next number: a record of other rules takes its Blocks at its next fetch, without a change.
-const blocksVersion = 2
+const blocksVersion = 4
 
 // appendHashes appends the hashes of a record.
 func appendHashes(data []byte, r *Record) []byte {
