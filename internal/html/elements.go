@@ -3,6 +3,7 @@ package html
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html/atom"
@@ -93,10 +94,10 @@ func (r *reader) openElement() {
 // closeElement closes the last element with the name of the end tag, and what is open within it. An end tag that closes
 // nothing is ignored, and one in a <template> or a <noscript> closes nothing outside of it.
 func (r *reader) closeElement() {
-	for i := len(r.open) - 1; i >= 0; i-- {
-		name := r.open[i].name
+	for at := range slices.Backward(r.open) {
+		name := r.open[at].name
 		if name == r.name {
-			r.closeFrom(i)
+			r.closeFrom(at)
 			return
 		}
 		if name == atom.Template || name == atom.Noscript {
@@ -105,12 +106,11 @@ func (r *reader) closeElement() {
 	}
 }
 
-// closeFrom closes an open element and those within it, which end first.
+// closeFrom closes an open element, and those within it before.
 func (r *reader) closeFrom(at int) {
-	closed := r.open[at:]
-	for i := range closed {
-		r.endElement(closed[len(closed)-1-i])
+	for _, e := range slices.Backward(r.open[at:]) {
+		r.endElement(e)
 	}
-	r.region = closed[0].outer
+	r.region = r.open[at].outer
 	r.open = r.open[:at]
 }

@@ -22,13 +22,9 @@ func IsLanguage(hreflang string) bool {
 	}
 	base := parts[1]
 	country := parts[2]
-	if base == "" {
-		return true // x-default
-	}
-	if _, err := language.ParseBase(base); err != nil {
-		return false
-	}
-	return country == "" || isCountry(country)
+	_, err := language.ParseBase(base)
+	isKnown := err == nil || base == "" // which is x-default
+	return isKnown && (country == "" || isCountry(country))
 }
 
 func isCountry(code string) bool {

@@ -98,7 +98,7 @@ type masker struct {
 
 	last, before wordKind // of the last word, and of the one before it
 
-	nonDates  int  // words that are in no date
+	hasWord   bool // that is in no date
 	hasDate   bool // a number of four digits, as a year has, or more, or several that signs divide
 	isStamp   bool // if it has a date, too
 	isBy      bool // names may follow
@@ -113,7 +113,7 @@ func (m *masker) mask(block, label []byte) []byte {
 	}
 	m.read(block)
 	isCounter := m.isCounter && len(block) <= longestCounter
-	isStamp := m.hasDate && (m.isStamp || m.nonDates == 0 && isLabel(label))
+	isStamp := m.hasDate && (m.isStamp || !m.hasWord && isLabel(label))
 	if isCounter || isStamp {
 		return m.masked
 	}
@@ -123,10 +123,8 @@ func (m *masker) mask(block, label []byte) []byte {
 // isLabel reports whether a block is a stamp whose date is in the next one.
 func isLabel(block []byte) bool {
 	var m masker
-	if !hasDigit(block) {
-		m.read(block)
-	}
-	return m.isStamp
+	m.read(block)
+	return m.isStamp && !hasDigit(block)
 }
 
 // isDate reports whether text is only numbers, dates and signs.
@@ -135,7 +133,7 @@ func (m *masker) isDate(s []byte) bool {
 		return false
 	}
 	m.read(s)
-	return m.nonDates == 0
+	return !m.hasWord
 }
 
 // read reads a block.
@@ -200,7 +198,7 @@ func (m *masker) word(word []byte, kind wordKind) {
 		return
 	}
 	m.masked = append(m.masked, word...)
-	m.nonDates++
+	m.hasWord = true
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
@@ -214,8 +212,5 @@ var headingNumber = regexp.MustCompile(`^((?i:chapter|part|section|appendix|kapi
 
 // withoutNumber returns a heading without the number before it.
 func withoutNumber(heading []byte) []byte {
-	if !hasDigit(heading) {
-		return heading
-	}
 	return heading[len(headingNumber.Find(heading)):]
 }
