@@ -278,7 +278,7 @@ func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
 		return false
 	}
 	base := w.run.p.Base
-	meta := html.Header(html.Page{Base: base, Path: rec.Path, Header: resp.Header, Now: w.run.c.o.Now()})
+	meta := html.Header(html.Page{Base: base, Path: rec.Path, Header: resp.Header, Options: w.run.p.Extract, Now: w.run.c.o.Now()})
 	if meta.NoIndexTag && !rec.NoIndexTag {
 		return true
 	}
@@ -289,7 +289,7 @@ func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
 		return true
 	}
 	isUnknown := func(a page.Alternate) bool { return !slices.Contains(rec.Alternates, a) }
-	return w.run.p.Extract.Alternates && slices.ContainsFunc(meta.Alternates, isUnknown)
+	return slices.ContainsFunc(meta.Alternates, isUnknown)
 }
 
 // get requests the page of a record, with a place of the limiter where an upstream responds, and with a computing slot, which

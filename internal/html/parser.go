@@ -24,10 +24,7 @@ func Parse(body []byte, pg Page) Meta {
 }
 
 // Header returns the metadata that the header of a response declares: all there is of one whose body is not HTML.
-func Header(pg Page) Meta {
-	pg.Options = Options{Alternates: true}
-	return newReader(pg).finish()
-}
+func Header(pg Page) Meta { return newReader(pg).finish() }
 
 // reader reads a page.
 type reader struct {

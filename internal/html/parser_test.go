@@ -383,7 +383,7 @@ func TestTitle(t *testing.T) {
 		{"<title>שלום \u202e</title>", "שלום \u202e"},
 		{"<title>" + strings.Repeat("é", MaxTitle) + "</title>", strings.Repeat("é", MaxTitle)},
 		{"<title>" + strings.Repeat("é", MaxTitle-2) + " bc</title>", strings.Repeat("é", MaxTitle-2) + " …"},
-		{"<title>" + strings.Repeat("\x01", 100*MaxTitle) + "a</title>", ""},
+		{"<title>" + strings.Repeat("\x01", 100*MaxTitle) + "a</title>", "a"},
 		{"<title>" + strings.Repeat(" 😀\n", MaxBody) + "</title>", strings.Repeat("😀 ", MaxTitle/2-1) + "😀…"},
 	} {
 		if got := read(test.body).Title; got != test.want {

@@ -53,7 +53,6 @@ const withoutWidth = "\u200b\u2060\ufeff\u00ad"
 
 // oneLine returns s on one line, with U+FFFD for what is not UTF-8, and cut at [MaxTitle] characters.
 func oneLine(s []byte) string {
-	s = s[:min(len(s), 64*MaxTitle)] // there may be much white space in it
 	var t text
 	t.write(s)
 	line := []rune(string(t.buf))
