@@ -17,7 +17,7 @@ type tally struct {
 type part struct {
 	text         text // that a reader sees
 	images       []string
-	words, links tally // of blocks: the words in links to other pages of the site, and those that are not
+	words, links tally // of blocks: the words that are not in links to other pages of the site, and those that are
 }
 
 // blockCounter counts the blocks of a page: runs of text between the boundaries of elements that are not inline.
