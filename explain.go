@@ -300,7 +300,7 @@ func (s *site) addRecord(x *explanation, found *indexing.Explanation) {
 		x.LastMod = timeAt(in.LastMod).Format(layout)
 	}
 	if x.Listed {
-		x.LastModBy = string(found.DatedBy)
+		x.LastModBy = found.DatedBy
 	}
 	x.NamedBy = s.namers(rec)
 	x.Linked = timeAt(rec.Linked)

@@ -68,7 +68,7 @@ func TestCausesDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := regexp.MustCompile(`Rule = "(.+)"`).FindAllStringSubmatch(string(source), -1)
+	rules := regexp.MustCompile(`(?m)^\t\w+ += "(.+)"$`).FindAllStringSubmatch(string(source), -1)
 	for _, rule := range rules {
 		if !strings.Contains(string(text), "\n| "+rule[1]+" | ") {
 			t.Errorf("docs/cli.md does not explain %q", rule[1])

@@ -19,7 +19,7 @@ type Explanation struct {
 	Other string
 
 	Alternates []AlternateLeftOut // of a listed page, if they are extracted
-	DatedBy    Rule               // of a listed page, as it was published
+	DatedBy    string             // of a listed page, as it was published
 }
 
 // Explain selects, and returns the selection of one page. Errors are those of [Select].

@@ -2,35 +2,32 @@ package indexing
 
 import "github.com/seed3295b519/caddy-sitemap/internal/store"
 
-// Rule is the rule by which a listed page has its date, or none, in words.
-type Rule string
-
-// The rules. Those from DatesOff on give no date.
+// The rules by which a listed page has its date, or none. Those from DatesOff on give no date.
 const (
-	ByPage    Rule = "declared by the page"
-	ByList    Rule = "given by a list"
-	ByFile    Rule = "time of the file"
-	ByHeader  Rule = "Last-Modified"
-	ByDay     Rule = "day on which the change was found"
-	ByEarlier Rule = "date from before the last change"
+	ByPage    = "declared by the page"
+	ByList    = "given by a list"
+	ByFile    = "time of the file"
+	ByHeader  = "Last-Modified"
+	ByDay     = "day on which the change was found"
+	ByEarlier = "date from before the last change"
 
-	DatesOff          Rule = "lastmod off"
-	NotBySource       Rule = "no date from a source"
-	Unconfirmed       Rule = "to be confirmed"
-	Undecided         Rule = "not decided yet"
-	TextMoves         Rule = "text changes at each fetch"
-	DeclaredDateMoves Rule = "declared date changes at each fetch"
-	Impossible        Rule = "date in the future, or before 1981"
-	OfBuild           Rule = "date of a build"
-	OfUpload          Rule = "time of an upload"
-	FoundLate         Rule = "change found late"
-	OfTemplate        Rule = "change of many pages"
-	NothingTells      Rule = "nothing says when it changed"
+	DatesOff          = "lastmod off"
+	NotBySource       = "no date from a source"
+	Unconfirmed       = "to be confirmed"
+	Undecided         = "not decided yet"
+	TextMoves         = "text changes at each fetch"
+	DeclaredDateMoves = "declared date changes at each fetch"
+	Impossible        = "date in the future, or before 1981"
+	OfBuild           = "date of a build"
+	OfUpload          = "time of an upload"
+	FoundLate         = "change found late"
+	OfTemplate        = "change of many pages"
+	NothingTells      = "nothing says when it changed"
 )
 
 // ruleOf returns the rule by which a listed page has its date, or none, by its record as it was published. What a date is
 // decided by is known only while it is decided: later, some rules are those that are left.
-func (d *dates) ruleOf(rec *store.Record) Rule {
+func (d *dates) ruleOf(rec *store.Record) string {
 	switch {
 	case rec.Selected.LastMod != 0:
 		return ruleOfDate(rec)
@@ -44,7 +41,7 @@ func (d *dates) ruleOf(rec *store.Record) Rule {
 	return d.ruleOfNone(rec)
 }
 
-func ruleOfDate(rec *store.Record) Rule {
+func ruleOfDate(rec *store.Record) string {
 	at := date{rec.Selected.LastMod, rec.Selected.Day}
 	isOwn := at.unix == ownTime(rec)
 	switch {
@@ -73,7 +70,7 @@ func (d *dates) isImpossible(rec *store.Record) bool {
 }
 
 // ruleOfNone is ruleOf, of a page without a date.
-func (d *dates) ruleOfNone(rec *store.Record) Rule {
+func (d *dates) ruleOfNone(rec *store.Record) string {
 	isOfBuild := d.counted(rec) != d.evidence(rec)
 	switch {
 	case rec.Steadiness.IsInDoubt():

@@ -12,7 +12,7 @@ func TestRule(t *testing.T) {
 	for name, test := range map[string]struct {
 		record string
 		mode   Mode
-		want   Rule
+		want   string
 	}{
 		"declared":                {dated + "declared:now-217h", Auto, ByPage},
 		"by a list":               {dated + "mod:now-217h", Auto, ByList},
