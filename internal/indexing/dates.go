@@ -3,7 +3,6 @@ package indexing
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -53,7 +52,10 @@ func newDates(r *Options) dates {
 	return dates{
 		rules:   r,
 		waiting: waiting{options: r},
-		rounds:  map[bool]*round{true: {}, false: {}},
+		rounds: map[bool]*round{
+			true:  {alike: make(map[uint64]int)},
+			false: {alike: make(map[uint64]int)},
+		},
 	}
 }
 
@@ -100,19 +102,17 @@ func (d *dates) isPossible(rec *store.Record, unix int64) bool {
 
 // declaredDate returns the date that a page declares, unless that is another one in each response.
 func declaredDate(rec *store.Record) date {
-	moves := rec.Flags&store.DeclaredMoves != 0
-	if moves && !rec.IsFile() || isOfResponse(rec) {
-		return date{}
-	}
-	return date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-}
-
-// isOfResponse reports whether the date that the page of a file declares is not in the file, which is older, but made for
-// each response, as by templates.
-func isOfResponse(rec *store.Record) bool {
 	const slack = 2 * 60
 	at := date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-	return rec.IsFile() && rec.Declared > rec.ModTime+slack && at.last() >= rec.Fetched-slack
+	isOfResponse := rec.Flags&store.DeclaredMoves != 0
+	if rec.IsFile() {
+		// As by templates: it is not in the file, which is older.
+		isOfResponse = at.unix > rec.ModTime+slack && at.last() >= rec.Fetched-slack
+	}
+	if isOfResponse {
+		return date{}
+	}
+	return at
 }
 
 // listDate returns the date that a list gives a page, or gave until it dropped the page, which was not fetched since; zero:
@@ -146,14 +146,15 @@ func isDatable(rec *store.Record) bool {
 
 // add takes a record into account.
 func (d *dates) add(rec *store.Record) {
-	isPage := isDatable(rec)
-	isPending := isPage && rec.AwaitsDate() && rec.Batch() != d.rules.OpenBatch
-	isGone := rec.First != 0 && rec.Absent != 0
-	if rec.IsFile() && (isPage || isGone) {
-		d.waiting.add(rec, isPending)
+	if rec.IsFile() && rec.First != 0 {
+		d.waiting.saw(rec.Absent) // what is gone is part of a deployment, too
 	}
-	if !isPage {
+	if !isDatable(rec) {
 		return
+	}
+	isPending := rec.AwaitsDate() && rec.Batch() != d.rules.OpenBatch
+	if rec.IsFile() {
+		d.waiting.add(rec, isPending)
 	}
 	evidence := d.evidence(rec)
 	d.stated[declared].add(evidence[declared])
@@ -166,18 +167,20 @@ func (d *dates) add(rec *store.Record) {
 
 // decide is called once all records were added.
 func (d *dates) decide() {
-	d.waiting.decide()
 	for _, r := range d.rounds {
 		r.decide()
 	}
 }
 
-// of returns the selection of a page that is listed.
-func (d *dates) of(rec *store.Record) store.Selected {
+// of returns the selection of a page, which is listed or not.
+func (d *dates) of(rec *store.Record, isListed bool) store.Selected {
 	text, dated := d.ofText(rec)
-	s := store.Selected{Listed: true, Text: text.unix, TextDay: text.day, Dated: dated}
+	if newer := d.restated(rec); newer.unix > text.unix {
+		text = newer
+	}
+	s := store.Selected{Listed: isListed, Text: text.unix, TextDay: text.day, Dated: dated}
 	shown := d.shown(rec, text)
-	if d.isPossible(rec, shown.unix) {
+	if isListed && d.isPossible(rec, shown.unix) {
 		s.LastMod = shown.unix
 		s.Day = shown.day
 	}
@@ -206,17 +209,8 @@ func isUnsteady(rec *store.Record) bool {
 	return rec.Streak >= maxStreak || rec.Steadiness == store.Noisy
 }
 
-// ofText returns the date of the page's present text, and the batch from which it was decided.
+// ofText returns the date of the page's present text, but for what is stated anew, and the batch from which it was decided.
 func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
-	text, dated = d.ofChange(rec)
-	if newer := d.restated(rec); newer.unix > text.unix {
-		text = newer
-	}
-	return text, dated
-}
-
-// ofChange is ofText without what is stated anew.
-func (d *dates) ofChange(rec *store.Record) (text date, dated int64) {
 	batch := rec.Batch()
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
 	isOpen := batch == d.rules.OpenBatch || rec.Steadiness.IsInDoubt() || rec.IsFile() && d.waiting.isOpen(batch)
@@ -235,14 +229,18 @@ func (d *dates) ofChange(rec *store.Record) (text date, dated int64) {
 
 // isOfTemplate reports whether the last change of a page's text, which has no date yet, is the template's.
 func (d *dates) isOfTemplate(rec *store.Record) bool {
-	return rec.AwaitsDate() && rec.Selected.Dated != 0 && d.rounds[rec.IsFile()].isTemplate(rec)
+	if !rec.AwaitsDate() || rec.Selected.Dated == 0 {
+		return false
+	}
+	isBack := rec.Difference == 0 // the text of before
+	return isBack || d.rounds[rec.IsFile()].isTemplate(rec)
 }
 
 // isTakenBack reports whether the last change of a page's text was dated in the last day, and turns out to be the
 // template's.
 func (d *dates) isTakenBack(rec *store.Record) bool {
 	isRecent := rec.Changed > d.rules.Now.Unix()-day
-	return isRecent && !rec.AwaitsDate() && d.rounds[rec.IsFile()].isTemplateSince(rec)
+	return isRecent && !rec.AwaitsDate() && d.rounds[rec.IsFile()].isTemplate(rec)
 }
 
 // ofNew is rule 10. The pages of an upload, or of a build, have no date.
@@ -303,13 +301,17 @@ func textFoundAt(rec *store.Record) int64 { return max(rec.First, rec.Changed, i
 // restated is rule 11: the date that the page or a list states, if it was stated since the text was found. A file tells by
 // itself that it declares its date anew, an application by a date that is later than that.
 func (d *dates) restated(rec *store.Record) date {
+	found := textFoundAt(rec)
+	if rec.IsFile() && rec.Flags&store.DeclaredMoves != 0 {
+		found = 0
+	}
 	isOpen := rec.Steadiness == store.DateInDoubt || rec.IsFile() && d.waiting.isOpen(rec.Fetched)
-	if !isDatable(rec) || rec.Selected.Dated == 0 || isOpen {
+	// Of nearly all pages, nothing is newer: the dates of other pages need not be looked at.
+	mayBeNewer := max(rec.Declared, listDate(rec).unix) > found
+	if !isDatable(rec) || rec.Selected.Dated == 0 || isOpen || !mayBeNewer {
 		return date{}
 	}
-	at := d.statedBy(rec)
-	hasMoved := rec.IsFile() && rec.Flags&store.DeclaredMoves != 0
-	if hasMoved || at.unix > textFoundAt(rec) {
+	if at := d.statedBy(rec); at.unix > found {
 		return at
 	}
 	return date{}
@@ -333,10 +335,9 @@ func (t *times) within(from, to int64) int {
 		slices.Sort(t.unix)
 		t.isSorted = true
 	}
-	before := func(at int64) int {
-		return sort.Search(len(t.unix), func(i int) bool { return int64(t.unix[i]) >= at })
-	}
-	return before(to) - before(from)
+	first, _ := slices.BinarySearch(t.unix, store.Unix32(from))
+	end, _ := slices.BinarySearch(t.unix, store.Unix32(to))
+	return end - first
 }
 
 // around returns how many there are on the day of a time, and up to so many days before and after it.
@@ -382,17 +383,14 @@ func (u *uploads) add(rec *store.Record, e date) {
 // three days, or nine tenths on one day.
 func (u *uploads) has(e date) bool {
 	const fewestUploaded = 10
+	one := u.new.around(e.unix, 0)
+	three := u.new.around(e.unix, 1)
 	isOver := e.unix > u.lastFound+hour
-	around := func(days int64) int {
-		n := u.new.around(e.unix, days)
-		if !isOver {
-			n += u.old.around(e.unix, days)
-		}
-		return n
+	if !isOver {
+		one += u.old.around(e.unix, 0)
+		three += u.old.around(e.unix, 1)
 	}
-	three := around(1)
 	isPart := three >= fewestUploaded && 5*three >= u.newcomers
-	one := around(0)
 	isAll := one >= fewestAlike && 10*one >= 9*u.timed
 	return isPart || isAll
 }

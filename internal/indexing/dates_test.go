@@ -356,6 +356,7 @@ func TestRound(t *testing.T) {
 		{"dated, and most of a redesign", "5 ago:45m; 6", edit, template},
 		{"dated before a redesign", "5 ago:2h; 20", edit, edit},
 		{"dated, one after another", "12 ago:45m", edit, edit},
+		{"dated, and the text of before is back", "1 back ago:1h; 9 same", edit, edit},
 	} {
 		for _, isFile := range []bool{true, false} {
 			var records []store.Record
@@ -429,14 +430,13 @@ func TestWaiting(t *testing.T) {
 		{"ten of many, after two intervals", 100, 10, 600, 600, 5 * time.Minute, false, false},
 		{"for an hour", 100, 10, 0, 3600, time.Second, false, false},
 		{"for nearly an hour", 100, 10, 0, 3599, time.Second, false, true},
-		{"where no refresh follows", 100, 10, 0, 0, time.Second, true, false},
+		{"where no refresh follows", 100, 10, 0, 0, 5 * time.Minute, true, false},
 	} {
 		o := Options{Now: noon, Interval: test.interval, Once: test.once}
 		w := waiting{options: &o, files: test.files, changed: test.wait, latest: now - test.latest}
 		w.wait(now - test.since)
-		w.decide()
-		if got := w.isOpen(now - test.since); got != test.isOpen || !w.due.IsZero() != test.isOpen {
-			t.Errorf("%s: open %t, due %s", test.name, got, w.due)
+		if got := w.isOpen(now - test.since); got != test.isOpen || !w.due().IsZero() != test.isOpen {
+			t.Errorf("%s: open %t, due %s", test.name, got, w.due())
 		}
 	}
 	w := waiting{options: &Options{Now: noon}}

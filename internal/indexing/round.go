@@ -7,8 +7,8 @@ import (
 // round is what the changes of a day have in common, of pages that are files, or of the others. A template changes many pages
 // in the same way, or nearly all of them, each in another way: neither is a change of a page.
 type round struct {
-	changes    []change       // of the last day, and those that are to be dated
-	alike      map[uint64]int // of their differences, how many pages have it
+	alike      map[uint64]int // how many pages have changed alike, by how: in the last day, or to be dated
+	changes    []change       // those of pages that are samples of the others
 	since      int64          // when the first change was found that is to be dated
 	files      int            // how many there are, as each scan looks at all of them
 	fetched    []uint32       // when the others were fetched
@@ -18,7 +18,7 @@ type round struct {
 
 // change is how the text of a page has changed, and when that was found.
 type change struct {
-	found      int64 // 0: the page is no sample of the others
+	found      int64
 	difference uint64
 }
 
@@ -39,8 +39,8 @@ func (r *round) add(rec *store.Record, isPending bool, now int64) {
 	if rec.Difference == 0 {
 		return // the text of before is back
 	}
+	r.alike[rec.Difference]++
 	if isChosen(rec) {
-		r.changes = append(r.changes, change{difference: rec.Difference})
 		return
 	}
 	found := int64(rec.Found)
@@ -57,10 +57,6 @@ func isChosen(rec *store.Record) bool {
 
 // decide is called once all pages were added.
 func (r *round) decide() {
-	r.alike = make(map[uint64]int)
-	for _, c := range r.changes {
-		r.alike[c.difference]++
-	}
 	r.looked = r.files
 	for _, at := range r.fetched {
 		if int64(at) >= r.from() {
@@ -93,15 +89,8 @@ func (r *round) from() int64 {
 	return r.since - hour
 }
 
-// isTemplate reports whether a change that is to be dated is the template's.
+// isTemplate reports whether a change of the last day, or one that is to be dated, is the template's.
 func (r *round) isTemplate(rec *store.Record) bool {
-	return rec.Difference == 0 || r.isShared(rec.Difference) || r.isRedesign && !isChosen(rec)
-}
-
-// isTemplateSince is isTemplate, of a change of the last day that was dated already.
-func (r *round) isTemplateSince(rec *store.Record) bool {
-	if r.isShared(rec.Difference) {
-		return true
-	}
-	return r.isRedesign && !rec.IsFile() && int64(rec.Found) >= r.from() && !isChosen(rec)
+	isOfRound := int64(rec.Found) >= r.from() && !isChosen(rec)
+	return r.isShared(rec.Difference) || r.isRedesign && isOfRound
 }

@@ -98,7 +98,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 	}
 
 	s.dates.decide()
-	s.result.DatesDue = s.dates.waiting.due
+	s.result.DatesDue = s.dates.waiting.due()
 
 	// What a page is to others shows only now. Canonicals come first: a page that gives way to its own is no duplicate
 	// of another one.
@@ -265,13 +265,7 @@ func (s *Selection) selected(rec *store.Record, st state) store.Selected {
 	if st.isListed && st.status != Indexable {
 		return rec.Selected // kept as it was: what changed may be an error
 	}
-	selected := s.dates.of(rec)
-	if !st.isListed {
-		selected.Listed = false
-		selected.LastMod = 0
-		selected.Day = false
-	}
-	return selected
+	return s.dates.of(rec, st.isListed)
 }
 
 // page is a listed page.

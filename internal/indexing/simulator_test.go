@@ -185,14 +185,14 @@ func (s *simulation) pass() (due time.Time) {
 	d.decide()
 	for i := range s.records {
 		r := &s.records[i]
-		selected := d.of(r)
+		selected := d.of(r, true)
 		if selected.Dated != r.Selected.Dated {
 			r.Was = store.Unix32(r.Selected.Text)
 			r.WasDay = r.Selected.TextDay
 		}
 		r.Selected = selected
 	}
-	return d.waiting.due
+	return d.waiting.due()
 }
 
 // until lets time pass, with a selection whenever dates can be decided.

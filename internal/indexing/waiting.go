@@ -12,21 +12,16 @@ import (
 type waiting struct {
 	options *Options
 
-	isKnown bool      // the site is: else when its files were found says nothing of when they changed
-	files   int       // that are pages,
-	changed int       // and how many of them wait because of their text
-	latest  int64     // when a file last changed,
-	found   int64     // or a new one was found
-	first   int64     // since when the first of them waits; 0: none does
-	due     time.Time // when it has waited for long enough; zero: none waits
+	isKnown bool  // the site is: else when its files were found says nothing of when they changed
+	files   int   // that are pages,
+	changed int   // and how many of them wait because of their text
+	latest  int64 // when a file last changed,
+	found   int64 // or a new one was found
+	first   int64 // since when the first of them waits; 0: none does
 }
 
-// add takes a page into account that is a file, or was one; isPending says that its last change is to be dated.
+// add takes a page into account that is a file; isPending says that its last change is to be dated.
 func (w *waiting) add(rec *store.Record, isPending bool) {
-	if rec.Absent != 0 {
-		w.saw(rec.Absent) // what is gone is part of a deployment, too
-		return
-	}
 	w.files++
 	w.saw(rec.ModTime)
 	w.saw(rec.Changed)
@@ -59,14 +54,12 @@ func (w *waiting) wait(since int64) {
 	}
 }
 
-// decide is called once all pages were added.
-func (w *waiting) decide() {
-	if w.isKnown {
-		w.latest = max(w.latest, w.found)
+// due is when dates can be decided that wait; the zero time: none does.
+func (w *waiting) due() time.Time {
+	if w.first == 0 || !w.isOpen(w.first) {
+		return time.Time{}
 	}
-	if w.first != 0 && w.isOpen(w.first) {
-		w.due = time.Unix(w.endsAt(w.first), 0).UTC()
-	}
+	return time.Unix(w.endsAt(w.first), 0).UTC()
 }
 
 // isOpen reports whether a file waits that does so since a time.
@@ -74,23 +67,26 @@ func (w *waiting) isOpen(since int64) bool { return w.options.Now.Unix() < w.end
 
 // endsAt is when a file has waited for long enough.
 func (w *waiting) endsAt(since int64) int64 {
-	return min(w.latest+w.quiet(), since+w.longest())
+	latest := w.latest
+	if w.isKnown {
+		latest = max(latest, w.found)
+	}
+	return min(latest+w.quiet(), since+w.longest())
 }
 
 // quiet is for how many seconds no file may change.
 func (w *waiting) quiet() int64 {
 	areEdits := w.changed < 10 && 2*w.changed <= w.files
 	if areEdits {
-		return w.minutes(1) / 2
+		return Minute / 2
 	}
-	return max(w.minutes(2), int64(2*w.options.Interval/time.Second))
+	return max(2*Minute, int64(2*w.options.Interval/time.Second))
 }
 
-func (w *waiting) longest() int64 { return w.minutes(60) }
-
-func (w *waiting) minutes(n int64) int64 {
+// longest is for how many seconds a file waits at most.
+func (w *waiting) longest() int64 {
 	if w.options.Once {
 		return 0 // no selection follows
 	}
-	return n * Minute
+	return 60 * Minute
 }
