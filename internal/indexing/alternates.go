@@ -21,15 +21,6 @@ type alternateSets struct {
 	sets map[uint64][]uint64 // sorted: the page itself, and those of the site that it names
 
 	languages map[string]bool // whether engines read an hreflang: finding out takes longer than all else
-	scratch   []uint64
-}
-
-func newAlternateSets() alternateSets {
-	return alternateSets{
-		of:        make(map[uint64]uint64),
-		sets:      make(map[uint64][]uint64),
-		languages: make(map[string]bool),
-	}
 }
 
 // add adds a page that names alternates.
@@ -38,22 +29,21 @@ func (s *alternateSets) add(base, path string, list []page.Alternate) {
 		return
 	}
 	self := bareHash(path)
-	s.scratch = append(s.scratch[:0], self)
+	set := make([]uint64, 1, 1+len(list))
+	set[0] = self
 	for _, a := range list {
 		if there, onSite := html.PathOn(base, a.URL); onSite {
-			s.scratch = append(s.scratch, bareHash(there))
+			set = append(set, bareHash(there))
 		}
 	}
-	slices.Sort(s.scratch)
-	s.scratch = slices.Compact(s.scratch)
+	slices.Sort(set)
+	set = slices.Compact(set)
 	var key uint64
-	for _, member := range s.scratch {
+	for _, member := range set {
 		key += member // hashes, of which others have another sum
 	}
 	// All versions of a text mostly name the same pages, so one set does for all of them.
-	if s.sets[key] == nil {
-		s.sets[key] = slices.Clone(s.scratch)
-	}
+	s.sets[key] = set
 	s.of[self] = key
 }
 

@@ -16,16 +16,15 @@ func bareHash(path string) uint64 { return hash(page.Bare(path)) }
 
 // contender is a page that may be listed by its own record.
 type contender struct {
-	path uint64 // see bareHash
-	key  uint64 // see duplicateKey
+	path      uint64 // see bareHash
+	canonical uint64 // the other page of the site that it names, or itself in another spelling; 0: none
+	key       uint64 // see duplicateKey
 
 	isLinked   bool // a page links to it
 	needsLinks bool // it is listed only while a page does
 	isSeed     bool // no page needs to link to it
 	isAlias    bool
 	isTarget   bool // a contender's canonical is this page
-	namesOther bool // its canonical is another page of the site
-	sortsLater bool // and that page's path sorts before its own
 	givesWay   bool // its canonical is listed instead
 }
 
@@ -36,39 +35,33 @@ func (x *contender) lacksLink() bool { return x.needsLinks && !x.isLinked }
 type contenders struct {
 	all []contender // one for each record, in order; the zero value: it is none
 
-	canonicals map[uint64]uint64 // of those that name another page, by path
-	targets    map[uint64]bool   // the canonicals that count, and whether they are contenders
+	targets map[uint64]int // the canonicals that count: which contender each is, counted from 1 on; 0: it is none
 
 	listed, unlisted []reading // pages that were listed before, and others, that no file explains: see addReading
 }
 
 func newContenders(n int) *contenders {
 	return &contenders{
-		all:        make([]contender, 0, n),
-		canonicals: make(map[uint64]uint64),
-		targets:    make(map[uint64]bool),
+		all:     make([]contender, 0, n),
+		targets: make(map[uint64]int),
 	}
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
 func (c *contenders) add(rec *store.Record, r *Options, own Status) {
-	bare := page.Bare(rec.Path)
 	x := contender{
-		path:       hash(bare),
+		path:       bareHash(rec.Path),
 		key:        duplicateKey(rec),
 		isLinked:   r.isLinked(rec),
 		needsLinks: r.needsLinks(rec),
 		isSeed:     r.isSeed(rec),
 		isAlias:    isAlias(rec.Path),
-		namesOther: own == CanonicalOther,
 	}
-	if x.namesOther {
-		canonical := page.Bare(rec.Canonical)
-		x.sortsLater = canonical < bare
-		c.canonicals[x.path] = hash(canonical)
+	if own == CanonicalOther {
+		x.canonical = bareHash(rec.Canonical)
 		// What is not listed for want of a link must not have another page listed.
 		if !x.lacksLink() || rec.Flags&store.Target != 0 {
-			c.targets[hash(canonical)] = false
+			c.targets[x.canonical] = 0
 		}
 	}
 	c.addReading(rec)
@@ -79,22 +72,22 @@ func (c *contenders) add(rec *store.Record, r *Options, own Status) {
 // not give way to one that would not be listed, such as one that redirects, is excluded or is not known. Of two that name each
 // other, the first stays. A page that names itself in another spelling gives way to that.
 func (c *contenders) resolveCanonicals() {
-	if len(c.canonicals) == 0 {
-		return
-	}
 	for i := range c.all {
 		x := &c.all[i]
-		isItself := x.namesOther && c.canonicals[x.path] == x.path
+		isItself := x.canonical == x.path
 		if _, counts := c.targets[x.path]; counts && !isItself {
 			x.isTarget = true
-			c.targets[x.path] = true
+			c.targets[x.path] = i + 1
 		}
 	}
 	for i := range c.all {
 		x := &c.all[i]
-		canonical := c.canonicals[x.path]
-		isMutual := c.canonicals[canonical] == x.path && canonical != x.path
-		x.givesWay = x.namesOther && c.targets[canonical] && (!isMutual || x.sortsLater)
+		n := c.targets[x.canonical]
+		if n != 0 {
+			other := n - 1
+			isMutual := c.all[other].canonical == x.path
+			x.givesWay = !isMutual || other < i
+		}
 	}
 }
 

@@ -81,7 +81,8 @@ const odd = 0x9e3779b97f4a7c15 // so that equal hashes do not cancel out
 // nameKey is equal for paths that differ only as those of duplicates do.
 func nameKey(path string) uint64 {
 	path, query, _ := strings.Cut(path, "?")
-	key := hash(strings.ToLower(trimName(page.Bare(path))))
+	name := page.CutIndex(page.CutEnding(page.Bare(path)))
+	key := hash(strings.ToLower(strings.TrimRight(name, "/")))
 	if query != "" && !page.IsFirstPage(query) {
 		key = key*odd ^ hash(query)
 	}
@@ -135,11 +136,6 @@ func (c *contenders) holdDuplicates() {
 			c.all[r.at].key = c.all[other.at].key
 		}
 	}
-}
-
-// trimName cuts off what duplicates differ in.
-func trimName(path string) string {
-	return strings.TrimRight(page.CutIndex(page.CutEnding(path)), "/")
 }
 
 // isAlias reports whether a path has an index name or asks for the first page of a list: a

@@ -28,14 +28,10 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 	if err != nil {
 		return x, err
 	}
-	rec, st, err := s.find(ctx, path)
-	if err != nil || rec == nil {
+	x, err = s.find(ctx, path)
+	rec := x.Record
+	if rec == nil {
 		return x, err
-	}
-	x = Explanation{
-		Record: rec,
-		Status: st.status,
-		Listed: st.isListed,
 	}
 	switch x.Status {
 	case CanonicalForeign, CanonicalOther:
@@ -44,15 +40,12 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 		x.Other = rec.Target
 	case Duplicate:
 		x.Other, err = s.original(ctx, rec)
-		if err != nil {
-			return x, err
-		}
 	}
 	x.DatedBy = s.dates.ruleOf(rec)
 	if r.Extract.Alternates && x.Listed {
 		_, x.Alternates = s.alternatesOf(rec)
 	}
-	return x, nil
+	return x, err
 }
 
 // original returns the path of the page that stays of a duplicate's group; "": it is not the text of now by which they are one.
@@ -69,16 +62,18 @@ func (s *Selection) original(ctx context.Context, duplicate *store.Record) (stri
 	return records[stays.at-s.chunks[i]].Path, nil
 }
 
-// find returns the record of a path and its state; nil: there is none.
-func (s *Selection) find(ctx context.Context, path string) (rec *store.Record, st state, err error) {
+// find returns the record of a path and its status; the zero value: there is none.
+func (s *Selection) find(ctx context.Context, path string) (x Explanation, err error) {
 	i := s.generation.ChunkOf(path)
 	records, err := s.load(ctx, i)
 	if err != nil {
-		return nil, st, err
+		return x, err
 	}
-	at, isThere := store.Search(records, path)
-	if !isThere {
-		return nil, st, nil
+	if at, isThere := store.Search(records, path); isThere {
+		st := s.states[s.chunks[i]+at]
+		x.Record = &records[at]
+		x.Status = st.status
+		x.Listed = st.isListed
 	}
-	return &records[at], s.states[s.chunks[i]+at], nil
+	return x, nil
 }

@@ -76,8 +76,12 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 		rules:      r,
 		generation: g,
 		states:     make([]state, 0, g.Len()),
-		alternates: newAlternateSets(),
-		images:     make(map[uint64]bool),
+		alternates: alternateSets{
+			of:        make(map[uint64]uint64),
+			sets:      make(map[uint64][]uint64),
+			languages: make(map[string]bool),
+		},
+		images: make(map[uint64]bool),
 	}
 	s.dates = newDates(&s.rules)
 	c := newContenders(g.Len())
@@ -321,10 +325,7 @@ func (s *Selection) page(rec *store.Record) page.Page {
 // isShown reports whether a page's version in Markdown may stand for it: it is of the site, has returned 200, and the
 // operator does not exclude it.
 func (s *Selection) isShown(markdown string) bool {
-	if !s.images[hash(markdown)] {
-		return false // nearly always, as there is none
-	}
-	return s.rules.Filter(&page.Page{Path: markdown}) == ""
+	return s.images[hash(markdown)] && s.rules.Filter(&page.Page{Path: markdown}) == ""
 }
 
 // isMissing reports whether an image is of the site and has not returned 200.
