@@ -46,6 +46,8 @@ func TestAlternates(t *testing.T) {
 		left    string // the last alternate that is left out
 		why     string
 	}{
+		{"over max_urls", "/en |en=/en fr=/fr; /fr |en=/en fr=/fr", "en=/en", "fr=/fr", notMutual},
+		{"outside the scope", "/en |en=/en de=/x/de; /x/de", "en=/en de=/x/de", "", ""},
 		{"the same", "/en |en=/en de=/de; /de |en=/en de=/de", both, "", ""},
 		{"another order and case", "/en |en=/en de=/de; /de |DE=/de EN=/en", both, "", ""},
 		{"a third page lists more", "/en |en=/en de=/de; /de |en=/en de=/de fr=/fr; /fr |fr=/fr de=/de", both, "", ""},
@@ -81,6 +83,12 @@ func TestAlternates(t *testing.T) {
 	} {
 		r := rules()
 		r.Extract.Alternates = true
+		switch test.name {
+		case "over max_urls":
+			r.MaxPages = 1
+		case "outside the scope":
+			r.Scope = "/e"
+		}
 		g := generation(t, 2, speaking(test.records))
 		pages, res := run(t, g, r)
 		i := slices.IndexFunc(pages, func(p page.Page) bool { return p.Path == "/en" })
@@ -108,28 +116,6 @@ func TestAlternates(t *testing.T) {
 		if left != test.left || why != test.why {
 			t.Errorf("%s: got left out %q, as %s, want %q, as %s", test.name, left, why, test.left, test.why)
 		}
-	}
-}
-
-// TestAlternatesOverMax: a page that is left out though it is indexable is no alternate.
-func TestAlternatesOverMax(t *testing.T) {
-	r := rules()
-	r.Extract.Alternates = true
-	r.MaxPages = 1
-	pages, _ := run(t, generation(t, 9, speaking("/de |en=/en de=/de; /en |en=/en de=/de")), r)
-	if got, want := pages[0].Extensions.Alternates, alternates("de=/de"); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-// TestAlternatesOutsideScope: what another sitemap covers cannot be checked.
-func TestAlternatesOutsideScope(t *testing.T) {
-	r := rules()
-	r.Extract.Alternates = true
-	r.Scope = "/en/"
-	pages, _ := run(t, generation(t, 9, speaking("/en/ |en=/en/ de=/de/ fr=/en/fr")), r)
-	if got, want := pages[0].Extensions.Alternates, alternates("en=/en/ de=/de/"); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -349,7 +349,7 @@ func (t *times) around(at, days int64) int {
 // areOfBuild reports whether a date is that of a build: ten pages have the same second, or nine tenths the same day.
 func (t *times) areOfBuild(e date) bool {
 	const fewestOfSecond = 10
-	isExact := !e.day && e.unix%day != 0
+	isExact := e.unix%day != 0
 	if isExact && t.within(e.unix, e.unix+1) >= fewestOfSecond {
 		return true
 	}

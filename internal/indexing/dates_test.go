@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -49,38 +48,52 @@ func load(t testing.TB, g *store.Generation) (records []store.Record) {
 	return records
 }
 
-// TestUploads is rule 10: new pages whose times are those of an upload have no date.
-func TestUploads(t *testing.T) {
-	spread := func(n int, step int64) (out []int64) {
+// TestCrowds is rule 10: new pages whose times are those of an upload have no date, nor those whose dates are those of a build, if ten
+// pages have the same second, or nine tenths the same day.
+func TestCrowds(t *testing.T) {
+	const midnight = day0 / day * day
+	const noon = midnight + day/2
+	spread := func(n int, first, step int64) (out []int64) {
 		for i := range n {
-			out = append(out, day0/day*day+int64(i)*step)
+			out = append(out, first+int64(i)*step)
 		}
 		return out
 	}
-	const long = -400 * day
-	earlier := func(times []int64) []int64 {
-		out := slices.Clone(times)
-		for i := range out {
-			out[i] -= 1000 * day
-		}
-		return out
-	}
+	others := func(n int) []int64 { return spread(n, midnight-2*day, -2*day) }
+	same := func(n int) []int64 { return slices.Repeat([]int64{noon}, n) }
 	for _, test := range []struct {
-		name  string
-		times []int64
-		dated int
+		name       string
+		isDeclared bool // else they are those of files
+		times      []int64
+		dated      int
 	}{
-		{"two on one day", spread(2, 60), 2},
-		{"three", spread(3, hour), 0},
-		{"three on three days", spread(3, day), 3},
-		{"nine tenths", append(spread(9, hour), day0+long), 1},
-		{"less", append(spread(8, hour), day0+long, day0+2*long), 10},
-		{"ten in three days, of fifty", slices.Concat(spread(10, 4*hour), earlier(spread(40, 2*day))), 40},
-		{"ten in three days, of fifty-one", slices.Concat(spread(10, 4*hour), earlier(spread(41, 2*day))), 51},
-		{"ten in ten days", spread(10, day), 10},
+		{"two on one day", false, spread(2, midnight, 60), 2},
+		{"three", false, spread(3, midnight, hour), 0},
+		{"three on three days", false, spread(3, midnight, day), 3},
+		{"nine tenths", false, slices.Concat(spread(9, midnight, hour), others(1)), 1},
+		{"less", false, slices.Concat(spread(8, midnight, hour), others(2)), 10},
+		{"ten in three days, of fifty", false, slices.Concat(spread(10, midnight, 4*hour), others(40)), 40},
+		{"ten in three days, of fifty-one", false, slices.Concat(spread(10, midnight, 4*hour), others(41)), 51},
+		{"ten in ten days", false, spread(10, midnight, day), 10},
+
+		{"two", true, same(2), 2},
+		{"three of three", true, same(3), 0},
+		{"three of four", true, slices.Concat(same(3), others(1)), 4},
+		{"nine of ten on a day", true, slices.Concat(spread(9, noon, 1), others(1)), 1},
+		{"eight of nine on a day", true, slices.Concat(spread(8, noon, 1), others(1)), 9},
+		{"nine in a second, of many", true, slices.Concat(same(9), others(1000)), 1009},
+		{"ten in a second, of many", true, slices.Concat(same(10), others(1000)), 1000},
+		{"ten at midnight, of many", true, slices.Concat(spread(10, midnight, 0), others(1000)), 1010},
 	} {
-		if n := dated(t, files(7, test.times...), rules()); n != test.dated {
-			t.Errorf("%s: got %d dates, want %d", test.name, n, test.dated)
+		records := files(7, test.times...)
+		for i := range records {
+			if test.isDeclared {
+				records[i].Declared = test.times[i]
+				records[i].ModTime = 0
+			}
+		}
+		if n := dated(t, records, rules()); n != test.dated {
+			t.Errorf("%s, declared %t: got %d dates, want %d", test.name, test.isDeclared, n, test.dated)
 		}
 	}
 }
@@ -97,45 +110,6 @@ func TestFoundAfterUpload(t *testing.T) {
 			if got := pages[n].LastMod == at; got != want {
 				t.Errorf("beside %d, %d seconds later: dated %t", n, at-day0, got)
 			}
-		}
-	}
-}
-
-// TestBuilds: stated dates are those of a build if ten pages have the same second, or nine tenths the same day.
-func TestBuilds(t *testing.T) {
-	midnight := day0 / day * day
-	noonDay := date{unix: midnight + day/2}
-	for _, test := range []struct {
-		name     string
-		e        date
-		same     int // pages with that date
-		sameDay  int // and on the day
-		others   int
-		isOfTool bool
-	}{
-		{"one", noonDay, 1, 0, 0, false},
-		{"two", noonDay, 2, 0, 0, false},
-		{"three of three", noonDay, 3, 0, 0, true},
-		{"three of four", noonDay, 3, 0, 1, false},
-		{"nine of ten on a day", noonDay, 1, 8, 1, true},
-		{"eight of nine on a day", noonDay, 1, 7, 1, false},
-		{"nine in a second, of many", noonDay, 9, 0, 1000, false},
-		{"ten in a second, of many", noonDay, 10, 0, 1000, true},
-		{"ten on a day, of many", date{midnight, true}, 10, 0, 1000, false},
-		{"ten at midnight, of many", date{unix: midnight}, 10, 0, 1000, false},
-	} {
-		var s times
-		for range test.same {
-			s.add(test.e)
-		}
-		for i := range test.sameDay {
-			s.add(date{unix: noonDay.unix + int64(i) + 1})
-		}
-		for i := range test.others {
-			s.add(date{unix: midnight - int64(i+2)*day})
-		}
-		if got := s.areOfBuild(test.e); got != test.isOfTool {
-			t.Errorf("%s: got %t", test.name, got)
 		}
 	}
 }
@@ -226,35 +200,14 @@ func TestDateOfText(t *testing.T) {
 	}
 }
 
-// TestRestated is rule 11: what is stated since the text was found is believed.
-func TestRestated(t *testing.T) {
-	for _, test := range []struct {
-		name, record string
-		want         bool
-	}{
-		{"declared anew", "declared:day0+240h1s", true},
-		{"declared beside a list's", "mod:day0+240h1s declared:day0+120h", false},
-		{"declared as before", "declared:day0+240h", false},
-		{"named anew by a list", "mod:day0+240h1s", true},
-		{"declared by each response", "declared:day0+240h1s moves", false},
-		{"declared in the future", "declared:now+24h", false},
-		{"to be confirmed", "declared:day0+240h1s date-doubt", false},
-		{"of a text in doubt", "mod:day0+240h1s doubt", true},
-		{"by a file", "file mod:day0+240h1s declared:day0+240h1s", true},
-		{"with each response of a file", "file declared:now", false},
-		{"by a file that was written just now", "file mod:now-20s declared:day0+240h1s", false},
-	} {
-		r := rec("/a first:day0 changed:day0+239h found:day0+240h listed lastmod:day0 text:day0 dated:day0+239h " + test.record)
-		pages, _ := run(t, generation(t, 1000, []store.Record{r}), rules())
-		if got := pages[0].LastMod == instant("day0+240h1s"); got != test.want {
-			t.Errorf("%s: got %d", test.name, pages[0].LastMod)
-		}
-	}
-}
-
-// TestShown is which date is listed, given that of the text.
+// TestShown is which date is listed, given that of the text, and rule 11: what is stated since the text was found is believed.
 func TestShown(t *testing.T) {
-	const isListed = "file list:day0+2s"
+	const (
+		isListed = "file list:day0+2s"
+		changed  = "changed:day0+239h found:day0+240h dated:day0+239h mod: "
+		former   = "day0+4s"
+		newer    = "day0+240h1s"
+	)
 	for _, test := range []struct {
 		name, record string
 		mode         Mode
@@ -273,11 +226,26 @@ func TestShown(t *testing.T) {
 		{"mtime, a list's, of a file", isListed + " list's-day", ModTime, false, "day0+2s day"},
 		{"mtime in the future", "file mod:now+1s", ModTime, false, ""},
 		{"mtime since the refresh began", "file mod:now+1s fetched:now+2s", ModTime, false, "now+1s"},
+		{"mtime in 1981", "file mod:day0-1352844800s", ModTime, false, "day0-1352844800s"},
+		{"mtime before", "file mod:day0-1352844801s", ModTime, false, ""},
 		{"a counter", "file streak", Auto, false, ""},
 		{"a counter that declares", "file declared:day0 streak", Auto, false, "day0"},
 		{"a counter in a list", isListed + " streak", Auto, false, "day0+2s"},
 		{"noise", "file noisy", Auto, false, ""},
 		{"noise that declares", "file declared:day0 noisy", Auto, false, "day0"},
+
+		{"declared anew", changed + "declared:day0+240h1s", Auto, false, newer},
+		{"declared beside a list's", changed + "mod:day0+240h1s declared:day0+120h", Auto, false, former},
+		{"declared as before", changed + "declared:day0+240h", Auto, false, former},
+		{"named anew by a list", changed + "mod:day0+240h1s", Auto, false, newer},
+		{"declared by each response", changed + "declared:day0+240h1s moves", Auto, false, former},
+		{"declared in the future", changed + "declared:now+24h", Auto, false, former},
+		{"to be confirmed", changed + "declared:day0+240h1s date-doubt", Auto, false, former},
+		{"of a text in doubt", changed + "mod:day0+240h1s doubt", Auto, false, newer},
+		{"by a file", changed + "file mod:day0+240h1s declared:day0+240h1s", Auto, false, newer},
+		{"by a file again", changed + "file mod:day0+240h declared:day0+120h moves", Auto, false, "day0+120h"},
+		{"with each response of a file", changed + "file declared:now", Auto, false, former},
+		{"by a file that was written just now", changed + "file mod:now-20s declared:day0+240h1s", Auto, false, former},
 	} {
 		o := rules()
 		o.Dates = test.mode
@@ -287,19 +255,6 @@ func TestShown(t *testing.T) {
 		at, isDay := strings.CutSuffix(test.want, " day")
 		if got := pages[0]; got.LastMod != instant(at) || got.LastModDay != isDay {
 			t.Errorf("%s: got %d %t, want %s", test.name, got.LastMod, got.LastModDay, test.want)
-		}
-	}
-}
-
-// TestEarliest: no date is from before there was a web.
-func TestEarliest(t *testing.T) {
-	for at, want := range map[int64]int64{page.Earliest: page.Earliest, page.Earliest - 1: 0} {
-		o := rules()
-		o.Dates = ModTime
-		r := rec("/a file")
-		r.ModTime = at
-		if pages, _ := run(t, generation(t, 1, []store.Record{r}), o); pages[0].LastMod != want {
-			t.Errorf("%d: got %d", at, pages[0].LastMod)
 		}
 	}
 }
@@ -316,6 +271,7 @@ func TestRound(t *testing.T) {
 		"early":   func(r *store.Record) { set(r, "changed: fetched:now-2h16m40s") },
 		"streak":  func(r *store.Record) { set(r, "streak") },
 		"doubted": func(r *store.Record) { set(r, "doubt") },
+		"night":   func(r *store.Record) { set(r, "before:now-13h found:now-12h changed:now-940s fetched:now-940s") },
 	}
 	wasDated := func(r *store.Record, ago string) {
 		set(r, "changed:now-"+ago+" found:now-"+ago+" dated:now-"+ago+" text:day0+5s")
@@ -334,6 +290,9 @@ func TestRound(t *testing.T) {
 		{"six of ten", "6; 4 same", template, template},
 		{"six of ten, the others fetched before", "6; 4 early", template, edit},
 		{"six of sixteen, ten fetched before", "6; 4 same; 6 early", edit, template},
+		{"three of three that are due", "3; 97 early", edit, edit},
+		{"half, confirmed after a night", "50 night; 50 same", edit, edit},
+		{"more than half, confirmed after a night", "51 night; 49 same", template, template},
 		{"ten, beside counters", "10; 40 streak", template, template},
 		{"ten, beside pages in doubt", "10; 10 doubted", template, template},
 		{"twelve that somebody asked for", "12 asked", template, edit},

@@ -320,6 +320,11 @@ func TestStatus(t *testing.T) {
 		{"ignored, the home page stays", "/ =1 ->/index.html; /index.html =1 linked", ignore, "/index.html duplicate"},
 		{"nor one that is excluded", "/secret =1; /Secret =1", secret, "/secret excluded"},
 
+		{"another text, and fetched since", "/a =1 listed fetched:now-1h; /a/ =2 found:now-1h", nil, ""},
+		{"another text, and the other one not fetched since", "/a =1 listed fetched:now-2h; /a/ =2 found:now-1h", nil, "/a/ duplicate"},
+		{"not fetched since the other one has another text", "/a =1 fetched:now-2h; /a/ =2 found:now-1h listed", nil, "/a/ duplicate"},
+		{"another text of a file", "/a =1 listed fetched:now-2h; /a/ =2 found:now-1h file", nil, ""},
+
 		{"discovered", "/a discovered linked; /b discovered expired; /c discovered visited linked; /d discovered visited", nil, "/b no incoming links; /d no incoming links"},
 		{"beyond depth", "/ discovered deep; /a discovered linked deep pending; /b discovered linked deep absent; /c linked deep; /d discovered seed deep; /e discovered linked far; /f discovered linked far pending",
 			func(r *Options) { r.Depth = 5 }, "/a beyond depth; /b beyond depth; /f pending"},
