@@ -20,16 +20,13 @@ type contender struct {
 	canonical uint64 // the other page of the site that it names, or itself in another spelling; 0: none
 	key       uint64 // see duplicateKey
 
-	isLinked   bool // a page links to it
-	needsLinks bool // it is listed only while a page does
-	isSeed     bool // no page needs to link to it
-	isAlias    bool
-	isTarget   bool // a contender's canonical is this page
-	givesWay   bool // its canonical is listed instead
+	isLinked  bool // a page links to it
+	lacksLink bool // none does, and it is listed only while one does
+	isSeed    bool // no page needs to link to it
+	isAlias   bool
+	isTarget  bool // a contender's canonical is this page
+	givesWay  bool // its canonical is listed instead
 }
-
-// lacksLink reports whether a page is not listed for want of a link.
-func (x *contender) lacksLink() bool { return x.needsLinks && !x.isLinked }
 
 // contenders are the pages that may be listed by their own records.
 type contenders struct {
@@ -50,17 +47,17 @@ func newContenders(n int) *contenders {
 // add adds a page whose own status is Indexable or CanonicalOther.
 func (c *contenders) add(rec *store.Record, r *Options, own Status) {
 	x := contender{
-		path:       bareHash(rec.Path),
-		key:        duplicateKey(rec),
-		isLinked:   r.isLinked(rec),
-		needsLinks: r.needsLinks(rec),
-		isSeed:     r.isSeed(rec),
-		isAlias:    isAlias(rec.Path),
+		path:     bareHash(rec.Path),
+		key:      duplicateKey(rec),
+		isLinked: r.isLinked(rec),
+		isSeed:   r.isSeed(rec),
+		isAlias:  isAlias(rec.Path),
 	}
+	x.lacksLink = !x.isLinked && r.needsLinks(rec)
 	if own == CanonicalOther {
 		x.canonical = bareHash(rec.Canonical)
 		// What is not listed for want of a link must not have another page listed.
-		if !x.lacksLink() || rec.Flags&store.Target != 0 {
+		if !x.lacksLink || rec.Flags&store.Target != 0 {
 			c.targets[x.canonical] = 0
 		}
 	}
@@ -105,7 +102,7 @@ func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (_ Sta
 		return Duplicate, false
 	case isLinked || x.isSeed:
 		return Indexable, false
-	case !x.isTarget && (x.needsLinks || omitOrphans): // whoever names it as a canonical links to it, in a way
+	case !x.isTarget && (x.lacksLink || omitOrphans): // whoever names it as a canonical links to it, in a way
 		return NoLinks, false
 	}
 	return Indexable, true

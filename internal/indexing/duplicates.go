@@ -54,7 +54,7 @@ func (c *contenders) group() duplicateGroups {
 	for i := range c.all {
 		x := &c.all[i]
 		m, isShared := g[x.key]
-		isOut := x.givesWay || x.lacksLink() && !x.isTarget
+		isOut := x.givesWay || x.lacksLink && !x.isTarget
 		if !isShared || isOut {
 			continue
 		}

@@ -106,9 +106,6 @@ func isImage(rec *store.Record) bool {
 	return rec.Flags&(store.Image|store.HTML|store.Named|store.Seed|store.Target) == store.Image
 }
 
-// isFromList reports whether the operator names the page in a list: it has no file.
-func isFromList(rec *store.Record) bool { return rec.Flags&store.Named != 0 && rec.Version == 0 }
-
 // isSeed reports whether the site begins with the page, to which no page needs to link.
 func (r *Options) isSeed(rec *store.Record) bool {
 	return rec.Flags&store.Seed != 0 || rec.Path == r.Scope
@@ -117,15 +114,17 @@ func (r *Options) isSeed(rec *store.Record) bool {
 // needsLinks reports whether the page is listed only while a page links to it: only links or visitors name it, or a
 // segment of its path begins with "_", as those of parts do, and no pattern of the operator's names that.
 func (r *Options) needsLinks(rec *store.Record) bool {
-	if r.isSeed(rec) || isFromList(rec) {
+	isNamed := rec.Flags&store.Named != 0
+	isFromList := isNamed && rec.Version == 0 // the operator's: it has no file
+	switch {
+	case r.isSeed(rec), isFromList:
 		return false
+	case !isNamed:
+		return !r.isUnlinked(rec)
 	}
-	if rec.Flags&store.Named != 0 {
-		path, _, _ := strings.Cut(rec.Path, "?")
-		isPart := strings.Contains(path, "/_")
-		return isPart && !r.Included(path)
-	}
-	return !r.isUnlinked(rec)
+	path, _, _ := strings.Cut(rec.Path, "?")
+	isPart := strings.Contains(path, "/_")
+	return isPart && !r.Included(path)
 }
 
 // isUnlinked reports whether a page needs no links as visitors have requested it.

@@ -10,9 +10,8 @@ type round struct {
 	alike      map[uint64]int // how many pages have changed alike, by how: in the last day, or to be dated
 	changes    []change       // those of pages that are samples of the others
 	since      int64          // when the first change was found that is to be dated
-	files      int            // how many there are, as each scan looks at all of them
-	fetched    []uint32       // when the others were fetched
-	looked     int            // how many pages were looked at in the round
+	fetched    []uint32       // when those were fetched that are no files
+	looked     int            // how many pages were looked at in the round: all files, as each scan does
 	isRedesign bool
 }
 
@@ -28,7 +27,7 @@ func (r *round) add(rec *store.Record, isPending bool, now int64) {
 		return // that its text changes once more says nothing of the others
 	}
 	if rec.IsFile() {
-		r.files++
+		r.looked++
 	} else if !rec.Steadiness.IsInDoubt() {
 		r.fetched = append(r.fetched, store.Unix32(rec.Fetched))
 	}
@@ -57,7 +56,6 @@ func isChosen(rec *store.Record) bool {
 
 // decide is called once all pages were added.
 func (r *round) decide() {
-	r.looked = r.files
 	for _, at := range r.fetched {
 		if int64(at) >= r.from() {
 			r.looked++
@@ -83,7 +81,8 @@ func (r *round) isShared(difference uint64) bool {
 
 // from is when the round begins of the changes that are to be dated. A crawl finds few at a time, and a scan all.
 func (r *round) from() int64 {
-	if r.files > 0 {
+	areFiles := len(r.fetched) == 0
+	if areFiles {
 		return r.since
 	}
 	return r.since - hour
