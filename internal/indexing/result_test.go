@@ -87,56 +87,6 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestOwn: whether a page itself has changed, or only which of its dates counts.
-func TestOwn(t *testing.T) {
-	for name, test := range map[string]struct {
-		was, is Mode
-		change  string
-		want    string // the change of the page
-	}{
-		"nothing":                                     {Auto, Auto, "", ""},
-		"another text, the same date":                 {Auto, Auto, "changed:day0+1s", "own"},
-		"another text and date":                       {Auto, Auto, "changed:day0+1s declared:day0+3000s", "own"},
-		"another text before its first date":          {Auto, Auto, "changed:day0+1s declared:day0+3000s dated:", "own"},
-		"its first date":                              {Auto, Auto, "declared:day0+3000s dated:", ""},
-		"another date":                                {Auto, Auto, "declared:day0+3000s", "own"},
-		"an earlier date":                             {Auto, Auto, "declared:day0+500s", ""},
-		"its date is gone":                            {Auto, Auto, "declared:", ""},
-		"a file written anew":                         {ModTime, ModTime, "mod:day0+3000s", "other"},
-		"a file with another text":                    {ModTime, ModTime, "changed:day0+1s mod:day0+3000s", "own"},
-		"another file without a text":                 {ModTime, ModTime, "mod:day0+3000s first: text: dated:", "own"},
-		"no dates any more":                           {Auto, Off, "", "other"},
-		"dates count again":                           {Off, Auto, "", "other"},
-		"files' times count":                          {Auto, ModTime, "", "other"},
-		"declared dates count again":                  {ModTime, Auto, "", "other"},
-		"files' times count, and the file is another": {Auto, ModTime, "mod:day0+3000s", "other"},
-		"files' times count, and the text is another": {Auto, ModTime, "changed:day0+1s mod:day0+3000s", "own"},
-	} {
-		var records []store.Record
-		for i, path := range []string{"/a", "/b", "/c", "/d", "/e"} {
-			records = append(records, rec(fmt.Sprintf("%s file first:day0 mod:day0+%ds declared:day0+%ds", path, 2000+i*day, 1000+i*day)))
-		}
-		r := noticing()
-		r.Dates = test.was
-		_, res := run(t, generation(t, 9, records), r)
-		records = load(t, res.Generation)
-		set(&records[0], test.change)
-		r.Dates = test.is
-		_, res = run(t, generation(t, 9, records), r)
-		told, _ := moves(t, res.Generation)
-		got := ""
-		switch {
-		case slices.Equal(told, []string{"/a"}):
-			got = "own"
-		case res.Changes.Changed > 0:
-			got = "other"
-		}
-		if got != test.want || len(told) > 1 {
-			t.Errorf("%s: got %q, want %q, told %q", name, got, test.want, told)
-		}
-	}
-}
-
 // TestGone: for which reasons a page is gone that was listed.
 func TestGone(t *testing.T) {
 	specs := "/a 404; /b 410; /c 401; /d 301; /e refresh; /f tagged; /g noindex; /h absent; /i blocked; /j ->https://example.org/; /k soft; /l part; /m 503; /n"
@@ -415,35 +365,58 @@ func TestUnreadableChunk(t *testing.T) {
 	}
 }
 
-// TestToldChange: a change of which a list tells counts at once, and not again as the text is confirmed. One of which no date tells
-// counts then.
-func TestToldChange(t *testing.T) {
+// TestTold: whether a page itself has changed, which is told, or only which of its dates counts. A change of which a list tells
+// counts at once, and not again as the text is confirmed. One of which no date tells counts then.
+func TestTold(t *testing.T) {
 	// The page was fetched after ten days, and is after eleven.
 	const (
+		file    = "file mod:day0+2000s declared:day0+1000s"
 		dated   = "mod:day0+240h5s"
 		doubt   = " before:day0+240h fetched:day0+264h found:day0+264h doubt"
 		settled = " before:day0+240h fetched:day0+264h1m changed:day0+1s steady"
 	)
 	for name, test := range map[string]struct {
-		date  string   // at first
-		steps []string // what changes, and what comes of it
+		was, is Mode
+		first   string
+		steps   []string // what changes, and what comes of it
 	}{
-		"told, then fetched":      {"day0", []string{dated + " | told", doubt + " | ", settled + " | "}},
-		"told and fetched":        {"day0", []string{dated + doubt + " | ", settled + " | told"}},
-		"told, and the text same": {"day0", []string{dated + " | told", "fetched:day0+264h | "}},
-		"told an old date":        {"day0", []string{"mod:day0+239h" + doubt + " | ", settled + " | told"}},
-		"not told":                {"day0", []string{doubt + " | ", settled + " | told"}},
-		"a first date":            {"", []string{dated + " | told", doubt + " | ", settled + " | "}},
-		"a first date, in doubt":  {"", []string{dated + doubt + " | ", settled + " | told"}},
-		"a first date, of before": {"", []string{"mod:day0+239h | counted", doubt + " | ", settled + " | told"}},
+		"nothing":                                     {Auto, Auto, file, []string{" | "}},
+		"another text, the same date":                 {Auto, Auto, file, []string{"changed:day0+1s | told"}},
+		"another text and date":                       {Auto, Auto, file, []string{"changed:day0+1s declared:day0+3000s | told"}},
+		"another text before its first date":          {Auto, Auto, file, []string{"changed:day0+1s declared:day0+3000s dated: | told"}},
+		"its first date":                              {Auto, Auto, file, []string{"declared:day0+3000s dated: | "}},
+		"another date":                                {Auto, Auto, file, []string{"declared:day0+3000s | told"}},
+		"an earlier date":                             {Auto, Auto, file, []string{"declared:day0+500s | "}},
+		"its date is gone":                            {Auto, Auto, file, []string{"declared: | "}},
+		"a file written anew":                         {ModTime, ModTime, file, []string{"mod:day0+3000s | counted"}},
+		"a file with another text":                    {ModTime, ModTime, file, []string{"changed:day0+1s mod:day0+3000s | told"}},
+		"another file without a text":                 {ModTime, ModTime, file, []string{"mod:day0+3000s first: text: dated: | told"}},
+		"no dates any more":                           {Auto, Off, file, []string{" | counted"}},
+		"dates count again":                           {Off, Auto, file, []string{" | counted"}},
+		"files' times count":                          {Auto, ModTime, file, []string{" | counted"}},
+		"declared dates count again":                  {ModTime, Auto, file, []string{" | counted"}},
+		"files' times count, and the file is another": {Auto, ModTime, file, []string{"mod:day0+3000s | counted"}},
+		"files' times count, and the text is another": {Auto, ModTime, file, []string{"changed:day0+1s mod:day0+3000s | told"}},
+
+		"told, then fetched":      {Auto, Auto, "mod:day0", []string{dated + " | told", doubt + " | ", settled + " | "}},
+		"told and fetched":        {Auto, Auto, "mod:day0", []string{dated + doubt + " | ", settled + " | told"}},
+		"told, and the text same": {Auto, Auto, "mod:day0", []string{dated + " | told", "fetched:day0+264h | "}},
+		"told an old date":        {Auto, Auto, "mod:day0", []string{"mod:day0+239h" + doubt + " | ", settled + " | told"}},
+		"not told":                {Auto, Auto, "mod:day0", []string{doubt + " | ", settled + " | told"}},
+		"a first date":            {Auto, Auto, "mod:", []string{dated + " | told", doubt + " | ", settled + " | "}},
+		"a first date, in doubt":  {Auto, Auto, "mod:", []string{dated + doubt + " | ", settled + " | told"}},
+		"a first date, of before": {Auto, Auto, "mod:", []string{"mod:day0+239h | counted", doubt + " | ", settled + " | told"}},
 	} {
-		records := recs("/a first:day0 fetched:day0+240h mod:" + test.date)
-		_, res := run(t, generation(t, 1, records), noticing())
+		records := recs("/a first:day0 fetched:day0+240h " + test.first)
+		r := noticing()
+		r.Dates = test.was
+		_, res := run(t, generation(t, 1, records), r)
+		r.Dates = test.is
 		for i, step := range test.steps {
 			change, want, _ := strings.Cut(step, " | ")
 			_, records = moves(t, res.Generation)
 			set(&records[0], change)
-			_, res = run(t, generation(t, 1, records), noticing())
+			_, res = run(t, generation(t, 1, records), r)
 			told, _ := moves(t, res.Generation)
 			got := ""
 			switch {
