@@ -46,9 +46,10 @@ func newContenders(n int) *contenders {
 
 // add adds a page whose own status is Indexable or CanonicalOther.
 func (c *contenders) add(rec *store.Record, r *Options, own Status) {
+	name := nameKey(rec.Path)
 	x := contender{
 		path:     bareHash(rec.Path),
-		key:      duplicateKey(rec),
+		key:      duplicateKey(name, rec.Text),
 		isLinked: r.isLinked(rec),
 		isSeed:   r.isSeed(rec),
 		isAlias:  isAlias(rec.Path),
@@ -61,7 +62,7 @@ func (c *contenders) add(rec *store.Record, r *Options, own Status) {
 			c.targets[x.canonical] = 0
 		}
 	}
-	c.addReading(rec)
+	c.addReading(rec, name)
 	c.all = append(c.all, x)
 }
 

@@ -68,12 +68,12 @@ func (c *contenders) group() duplicateGroups {
 	return g
 }
 
-// duplicateKey is equal for pages of one group; 0: the page has no text.
-func duplicateKey(rec *store.Record) uint64 {
-	if rec.Text == 0 {
+// duplicateKey is equal for pages of one group, by name and text; 0: the page has no text.
+func duplicateKey(name, text uint64) uint64 {
+	if text == 0 {
 		return 0
 	}
-	return nameKey(rec.Path)*odd ^ rec.Text
+	return name*odd ^ text
 }
 
 const odd = 0x9e3779b97f4a7c15 // so that equal hashes do not cancel out
@@ -98,12 +98,12 @@ type reading struct {
 }
 
 // addReading adds when the text of the contender that comes next was read.
-func (c *contenders) addReading(rec *store.Record) {
+func (c *contenders) addReading(rec *store.Record, name uint64) {
 	if rec.IsFile() || rec.Text == 0 {
 		return
 	}
 	r := reading{
-		name:    nameKey(rec.Path),
+		name:    name,
 		at:      len(c.all),
 		fetched: store.Unix32(rec.Fetched),
 		changed: rec.Found,

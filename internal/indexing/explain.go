@@ -50,7 +50,7 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 
 // original returns the path of the page that stays of a duplicate's group; "": it is not the text of now by which they are one.
 func (s *Selection) original(ctx context.Context, duplicate *store.Record) (string, error) {
-	stays, isGroup := s.groups[duplicateKey(duplicate)]
+	stays, isGroup := s.groups[duplicateKey(nameKey(duplicate.Path), duplicate.Text)]
 	if !isGroup {
 		return "", nil
 	}
