@@ -45,14 +45,12 @@ func ofHTTPStatus(status uint16) Status {
 		return NotFound
 	case status == 429:
 		return RateLimited
-	case !page.IsConclusive(int(status)):
+	case !page.IsConclusive(int(status)), status < 300:
 		return ServerError // a later request may get a page
-	case status/100 == 3:
+	case status < 400:
 		return Redirect
-	case status/100 == 4:
-		return Refused
 	}
-	return ServerError
+	return Refused
 }
 
 // ofContent is the status of a page that returned 200.
