@@ -17,7 +17,7 @@ type tally struct {
 type part struct {
 	text         text // that a reader sees
 	images       []string
-	words, links tally // of blocks: the words that are not in links to other pages of the site, and those that are
+	words, links tally // of blocks: the words that are not in links to pages of the site, and those that are
 }
 
 // blockCounter counts the blocks of a page: runs of text between the boundaries of elements that are not inline.
@@ -26,7 +26,7 @@ type part struct {
 // of two sums is that of the blocks that came and went. These rules say which blocks count:
 //
 //  1. Those of <main>, else those of all but menus, headers, footers and asides. The <h1> counts wherever it is.
-//  2. Words in links to other pages of the site do not count, nor do only dates, numbers and signs beside them: a list of related
+//  2. Words in links to pages of the site do not count, nor do only dates, numbers and signs beside them: a list of related
 //     posts changes whenever one is published.
 //  3. An element that begins with a linked heading, and has no other one, is a teaser. All of it counts as words in links.
 //  4. Where words in links are more than four times the others, they count: the page is a list.
@@ -35,7 +35,7 @@ type blockCounter struct {
 	main, rest part
 	head       part // with the words of an <h1> outside <main>, which count wherever it is
 
-	words  []byte // those of the block that are not in links to other pages of the site
+	words  []byte // those of the block that are not in links to pages of the site
 	linked []byte // and those that are
 	label  []byte
 	masker masker
@@ -44,7 +44,9 @@ type blockCounter struct {
 	teasers  int   // how many of these are links to other pages
 	inTitle  bool  // in an <h1>
 
-	inLink bool // to another page of the site
+	inLink   bool // to a page of the site
+	leaves   bool // which is another page
+	hasOther bool // the block has a link to another page
 
 	limit int // where the text ends; 0: it has not begun, and the page is longer than [MaxBody]
 }
@@ -69,6 +71,7 @@ func (r *reader) writeText(s []byte) {
 	text.write(s)
 	cleaned := text.buf[begin:]
 	if r.inLink {
+		r.hasOther = r.hasOther || r.leaves
 		r.linked = append(r.linked, cleaned...)
 		return
 	}
@@ -103,10 +106,7 @@ func (r *reader) gap(isHeading bool) {
 	if isHeading {
 		words = withoutNumber(words)
 		linked = withoutNumber(linked)
-		if len(words) == 0 {
-			r.teasers++
-		}
-		r.headings = append(r.headings, part.words.size)
+		r.countHeading(len(words) == 0)
 	}
 	r.count(linked, &part.links)
 	if r.inTitle && part == &r.rest {
@@ -115,6 +115,7 @@ func (r *reader) gap(isHeading bool) {
 	r.count(words, &part.words)
 	r.words = r.words[:0]
 	r.linked = r.linked[:0]
+	r.hasOther = false
 }
 
 // count counts words of a block.
@@ -125,6 +126,15 @@ func (r *reader) count(block []byte, t *tally) {
 	t.sum += xxhash.Sum64(r.masker.mask(block, r.label))
 	t.size += len(block)
 	r.label = append(r.label[:0], block[:min(len(block), longestStamp)]...)
+}
+
+// countHeading takes note of a heading that ends; isLink says that all of it is in links. One to the page itself is that of
+// a teaser only where another heading came first: many an article's title links to it.
+func (r *reader) countHeading(isLink bool) {
+	if isLink && (r.hasOther || len(r.headings) > r.teasers) {
+		r.teasers++
+	}
+	r.headings = append(r.headings, r.part().words.size)
 }
 
 // endElement counts all words of an element as words in links if it is a teaser.

@@ -234,23 +234,25 @@ func (r *reader) anchor() {
 	if href == nil {
 		href = r.attribute("xlink:href") // in SVG
 	}
-	isOther := r.addLink(href)
+	path, isOnSite := r.addLink(href)
 	if r.name == atom.A && r.region&inNoscript == 0 {
-		r.inLink = isOther
+		r.inLink = isOnSite
+		r.leaves = path != r.self.path
 	}
 }
 
-// addLink adds a link of the tag to another page of the site; false: it leads elsewhere, or nowhere, as a mere fragment does.
-func (r *reader) addLink(href []byte) bool {
+// addLink adds a link of the tag to another page, and returns to which page of the site it leads. A mere fragment leads nowhere.
+func (r *reader) addLink(href []byte) (path string, isOnSite bool) {
 	to, ok := r.base.resolve(href)
-	if !ok || to.origin != r.self.origin || to.path == r.self.path {
-		return false
+	if !ok || to.origin != r.self.origin {
+		return "", false
 	}
-	if !r.seen[to.path] && len(r.meta.Links) < MaxLinks && !hasWord(r.attribute("rel"), "nofollow") {
+	isKnown := to.path == r.self.path || r.seen[to.path]
+	if !isKnown && len(r.meta.Links) < MaxLinks && !hasWord(r.attribute("rel"), "nofollow") {
 		r.seen[to.path] = true
 		r.meta.Links = append(r.meta.Links, to.path)
 	}
-	return true
+	return to.path, true
 }
 
 // image reads an <img>. Its alternative text is part of the text. Its URL is the first of srcset if src has none, as where
