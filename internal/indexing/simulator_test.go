@@ -254,28 +254,42 @@ func (s *simulation) change(r *store.Record, blocks uint64, found int64) {
 	r.Streak = 0
 }
 
-// fetch fetches a page of an application. If its text is another one, that is in doubt until a fetch some seconds later.
-func (s *simulation) fetch(i int, m moment, confirm int64) {
+// look fetches a page of an application. If its text is another one, that is in doubt until confirmed.
+func (s *simulation) look(i int, m moment) (blocks uint64, isOther bool) {
 	r := &s.records[i]
-	found := s.now
-	before := r.Fetched
-	r.Fetched = found
-	blocks := s.blocks(i, s.html(i, m))
-	if blocks == r.Blocks {
-		return
+	blocks = s.blocks(i, s.html(i, m))
+	isOther = blocks != r.Blocks
+	if isOther {
+		r.Steadiness = store.TextInDoubt
+		r.Before = r.Fetched
 	}
-	r.Steadiness = store.TextInDoubt
-	r.Before = before
-	s.pass()
-	s.now += confirm
+	r.Fetched = s.now
+	return blocks, isOther
+}
+
+// confirm fetches a page again that had another text then.
+func (s *simulation) confirm(i int, m moment, blocks uint64, found int64) {
+	r := &s.records[i]
 	m.now = s.now
 	r.Steadiness = store.Steady
 	if s.blocks(i, s.html(i, m)) == blocks {
-		r.Fetched = before
+		r.Fetched = r.Before
 		s.change(r, blocks, found)
 		r.Changed = s.now
 	}
 	r.Fetched = s.now
+}
+
+// fetch fetches a page of an application, and once more after a while if it has changed.
+func (s *simulation) fetch(i int, m moment, confirm int64) {
+	found := s.now
+	blocks, isOther := s.look(i, m)
+	if !isOther {
+		return
+	}
+	s.pass()
+	s.now += confirm
+	s.confirm(i, m, blocks, found)
 }
 
 // wrong returns how many pages have a date that is not true, and how many corrections have none.
@@ -402,4 +416,54 @@ func (s *simulation) deploy(n int, pace int64, amid trouble) (edited map[int]boo
 	}
 	s.until(s.now + 2*hour)
 	return edited
+}
+
+// TestSimulatedEdits: corrections of an application that are found in one round are dated, however many are confirmed at once, and
+// however long that takes.
+func TestSimulatedEdits(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		pages, due, edit int   // how many there are, are looked at in the round, and are edited
+		confirm          int64 // seconds
+		missed           int
+	}{
+		{"one", 100, 100, 1, 60, 0},
+		{"three at once", 100, 100, 3, 60, 0},
+		{"twelve at once", 100, 100, 12, 60, 0},
+		{"forty at once", 100, 100, 40, 60, 0},
+		{"half of them", 100, 100, 50, 60, 0},
+		{"more than half", 100, 100, 51, 60, 51},
+		{"the upstream is down for an hour", 100, 100, 12, hour, 0},
+		{"the upstream is down for a night", 100, 100, 12, 12 * hour, 0},
+		{"three of three that are due", 100, 3, 3, 60, 0},
+		{"six of nine", 100, 9, 6, 60, 0},
+		{"eight of twenty", 100, 20, 8, 60, 0},
+		{"all of nine pages", 9, 9, 9, 60, 0},
+		{"nine of ten pages", 10, 10, 9, 60, 9},
+	} {
+		s := newSimulation(themes[0], false, test.pages)
+		edited := make(map[int]bool)
+		for i := range test.edit {
+			edited[i] = true
+			s.edit(i)
+		}
+		m := moment{version: 1, now: s.now, posts: test.pages}
+		round := make(map[int]uint64)
+		for i := range test.due {
+			if blocks, isOther := s.look(i, m); isOther {
+				round[i] = blocks
+			}
+		}
+		s.pass()
+		found := s.now
+		s.now += test.confirm
+		for i, blocks := range round {
+			s.confirm(i, m, blocks, found)
+		}
+		s.until(s.now + 2*hour)
+		falseDates, missed := s.wrong(edited)
+		if falseDates != 0 || missed != test.missed {
+			t.Errorf("%s: %d false dates, %d of %d corrections missed, want %d", test.name, falseDates, missed, test.edit, test.missed)
+		}
+	}
 }
