@@ -206,7 +206,6 @@ type Handler struct {
 	isDefault     bool         // no source is written
 	byLinks       *discovery   // of sites whose pages are found by links, as no source is written; nil: there are none
 	wantsRoot     bool         // a source uses the site's own root
-	underscored   pathPatterns // include patterns of files with a path segment that begins with "_"
 	discovery     *discovery   // nil: no source discovers pages
 	logs          []*logReader // one for each access_log source
 	recordsVisits bool         // there is a traffic source
@@ -529,7 +528,6 @@ func (h *Handler) checkSources(c *option.Checker) {
 		case *SourceFiles:
 			c.Note(source.check())
 			h.wantsRoot = h.wantsRoot || source.Root == ""
-			h.underscored = append(h.underscored, source.underscored()...)
 		case *SourceURLs:
 			c.Note(source.check(h.settings.base))
 		case *SourceTraffic:

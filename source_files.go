@@ -105,14 +105,6 @@ func (s *SourceFiles) check() error {
 	return c.Err
 }
 
-// underscored returns the include patterns with a path segment that begins with "_".
-func (s *SourceFiles) underscored() pathPatterns {
-	named := slices.DeleteFunc(slices.Concat(s.Include, s.IncludeOnly), func(p string) bool {
-		return !strings.Contains(p, "/_")
-	})
-	return compilePatterns(new(option.Checker), "", named)
-}
-
 func (*SourceFiles) sorted() bool { return true }
 
 // pages yields the documents under the root.

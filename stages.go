@@ -353,7 +353,6 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 		OmitOrphans:      set.omitOrphans,
 		Dates:            set.dates,
 		MaxPages:         set.maxURLs,
-		Included:         s.handler.underscored.Match,
 		Extract:          set.extract,
 		Depths:           set.beside.LLMs,
 		Now:              now,

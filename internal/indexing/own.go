@@ -110,7 +110,7 @@ func (r *Options) isSeed(rec *store.Record) bool {
 }
 
 // needsLinks reports whether the page is listed only while a page links to it: only links or visitors name it, or a
-// segment of its path begins with "_", as those of parts do, and no pattern of the operator's names that.
+// segment of its path begins with "_", as those of parts do.
 func (r *Options) needsLinks(rec *store.Record) bool {
 	isNamed := rec.Flags&store.Named != 0
 	isFromList := isNamed && rec.Version == 0 // the operator's: it has no file
@@ -121,8 +121,7 @@ func (r *Options) needsLinks(rec *store.Record) bool {
 		return !r.isUnlinked(rec)
 	}
 	path, _, _ := strings.Cut(rec.Path, "?")
-	isPart := strings.Contains(path, "/_")
-	return isPart && !r.Included(path)
+	return strings.Contains(path, "/_")
 }
 
 // isUnlinked reports whether a page needs no links as visitors have requested it.

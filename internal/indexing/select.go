@@ -36,8 +36,7 @@ type Options struct {
 
 	Hints    func(p *page.Page)        // sets the operator's changefreq and priority
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "": it is not
-	Included func(path string) bool    // a page whose path has a segment that begins with "_" needs no incoming links
-	Unlinked func(path string) bool    // nor does a visited page; nil: it does
+	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
 
 	Followed  int64         // since when all pages with links were looked at: see [store.Workload]; 0: it is not known
 	OpenBatch int64         // the batch that the crawl has not completed: its texts are not dated yet; 0: none

@@ -181,9 +181,8 @@ func generation(t testing.TB, chunk int, records []store.Record) *store.Generati
 func rules() Options {
 	return Options{
 		Base: origin, Scope: "/", Expire: 90 * day * time.Second, Now: noon,
-		Hints:    func(*page.Page) {},
-		Filter:   func(*page.Page) string { return "" },
-		Included: func(string) bool { return false },
+		Hints:  func(*page.Page) {},
+		Filter: func(*page.Page) string { return "" },
 	}
 }
 
@@ -236,14 +235,12 @@ func TestLinksCount(t *testing.T) {
 		{"/", true}, {"/home seed discovered", true},
 		{"/a file", true}, {"/a", true}, {"/a file expired", true},
 		{"/_a file", false}, {"/_a file linked", true}, {"/_a file expired", false}, {"/_a file listed", true},
-		{"/_a", true},        // a list names it
-		{"/x/_a file", true}, // a pattern includes it
+		{"/_a", true}, // a list names it
 		{"/a discovered", false}, {"/a discovered linked", true}, {"/a discovered expired", false}, {"/a discovered listed", true},
 		{"/a discovered visited", false}, {"/u/a discovered visited", true},
 	} {
 		r := rules()
 		r.OmitOrphans = true
-		r.Included = func(path string) bool { return strings.HasPrefix(path, "/x/") }
 		r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/u/") }
 		record := rec(test.record)
 		if got := r.LinksCount(&record); got != test.want {
@@ -342,9 +339,6 @@ func TestStatus(t *testing.T) {
 			r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/x/") }
 		}, "/x/b no incoming links; /y no incoming links"},
 		{"underscore", "/_a file; /b/_c/d file; /_e file linked; /_f; /g_h file; /i?_/_ file; /_j discovered linked", nil, "/_a no incoming links; /b/_c/d no incoming links"},
-		{"underscore included", "/_a/x file; /_b/x file", func(r *Options) {
-			r.Included = func(path string) bool { return strings.HasPrefix(path, "/_a/") }
-		}, "/_b/x no incoming links"},
 		{"orphans", "/; /a; /b linked; /c expired; /d.pdf binary; /home seed", omit, "/a no incoming links; /c no incoming links; /d.pdf no incoming links"},
 		{"max_urls", "/a; /b 404; /c; /d; /e", func(r *Options) { r.MaxPages = 2 }, "/b not found; /d over max_urls; /e over max_urls"},
 		{"a front page elsewhere", "/docs/ discovered soft; /docs/x", func(r *Options) { r.Scope, r.OmitOrphans = "/docs/", true }, "/docs/x no incoming links"},
