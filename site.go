@@ -261,7 +261,7 @@ type site struct {
 
 	ownReading atomic.Pointer[ownReading] // the last one of the site's own sitemaps; nil: none has begun
 
-	spellings sync.Map // of URLs, by the root and folder of a source of files: see [SourceFiles.spelling]
+	cleanURLs sync.Map // by the root and folder of a source of files: see [SourceFiles.hasCleanURLs]
 
 	stopWaiting atomic.Pointer[context.CancelFunc] // for a turn, to wait by another rank: see awaitTurn; nil: it never waited
 

@@ -130,7 +130,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		}
 		return nil
 	}
-	o.Spelling, err = s.spelling(ctx, r, &o)
+	o.Clean, err = s.hasCleanURLs(ctx, r, &o)
 	if err != nil {
 		return err
 	}
@@ -149,19 +149,19 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 	return err
 }
 
-// spelling returns how the server spells the URLs of files. That is learnt once in a configuration.
-func (s *SourceFiles) spelling(ctx context.Context, r *Refresh, o *files.Options) (files.Spelling, error) {
+// hasCleanURLs reports whether the server shows files without ".html". That is learnt once in a configuration.
+func (s *SourceFiles) hasCleanURLs(ctx context.Context, r *Refresh, o *files.Options) (bool, error) {
 	if s.CleanURLs == "on" || s.CleanURLs == "off" {
-		return files.Spelling{Clean: s.CleanURLs == "on"}, nil
+		return s.CleanURLs == "on", nil
 	}
 	root := o.At + " " + o.Root
-	if learnt, isKnown := r.site.spellings.Load(root); isKnown {
-		return learnt.(files.Spelling), nil
+	if learnt, isKnown := r.site.cleanURLs.Load(root); isKnown {
+		return learnt.(bool), nil
 	}
 	get := func(path string) files.Response { return r.fetchFile(ctx, path) }
-	learnt, isKnown, err := files.LearnSpelling(ctx, *o, get)
+	learnt, isKnown, err := files.LearnClean(ctx, *o, get)
 	if isKnown && err == nil {
-		r.site.spellings.Store(root, learnt)
+		r.site.cleanURLs.Store(root, learnt)
 	}
 	return learnt, err
 }

@@ -25,32 +25,20 @@ const (
 	long // by their names alone
 )
 
-// LearnSpelling returns how the server spells the URLs of files: it requests the paths of a few with ".html" and without.
-// Known is false if none of them says anything: then there are no clean URLs, until it is asked again.
-func LearnSpelling(ctx context.Context, o Options, get func(path string) Response) (s Spelling, known bool, err error) {
-	apart, beside, err := findPages(ctx, o)
-	says := allSay(apart, get)
-	// With try_files {path} {path}/ {path}.html, the shorter form leads to the folder of that name: unless the files beside
-	// folders say otherwise, the longer one is kept there.
-	saysBeside := allSay(beside, get)
-	if says == unknown {
-		says = saysBeside
-	}
-	s = Spelling{Clean: says == clean, KeepBesideFolders: saysBeside != clean}
-	return s, says != unknown, cmp.Or(err, ctx.Err())
-}
-
-// allSay returns what three of several paths without ".html" say: one that is not served decides.
-func allSay(paths []string, get func(path string) Response) (all verdict) {
+// LearnClean returns whether the server has clean URLs: it requests the paths of a few files with ".html" and without. One that is
+// not served without decides. Known is false if none of them says anything.
+func LearnClean(ctx context.Context, o Options, get func(path string) Response) (isClean, known bool, err error) {
+	paths, err := findPages(ctx, o)
+	says := unknown
 	for i := range min(len(paths), 3) {
 		// Spread over the folders.
-		says := judge(paths[(i+1)*len(paths)/4], get)
-		if says == long {
-			return long
+		one := judge(paths[(i+1)*len(paths)/4], get)
+		says = max(says, one)
+		if one == long {
+			break
 		}
-		all = max(all, says)
 	}
-	return all
+	return says == clean, says != unknown, cmp.Or(err, ctx.Err())
 }
 
 // judge returns what the responses for one path say.
@@ -73,23 +61,18 @@ func judge(path string, get func(path string) Response) verdict {
 	return unknown // another file
 }
 
-// findPages returns the paths, without ".html", of files with that ending among the first 1,000 pages. Beside each of the second kind is a
-// folder with the same name.
-func findPages(ctx context.Context, o Options) (apart, beside []string, err error) {
-	o.Spelling = Spelling{}
+// findPages returns the paths, without ".html", of files with that ending among the first 1,000 pages, but for those beside a folder of
+// that name, to which the shorter form may lead.
+func findPages(ctx context.Context, o Options) (apart []string, err error) {
+	o.Clean = false
 	paths, err := firstPages(ctx, o, 1000)
 	for _, path := range paths {
 		short, isHTML := strings.CutSuffix(path, ".html")
-		if !isHTML {
-			continue
-		}
 		i, _ := slices.BinarySearch(paths, short+"/")
 		isBeside := i < len(paths) && strings.HasPrefix(paths[i], short+"/")
-		if isBeside {
-			beside = append(beside, short)
-		} else {
+		if isHTML && !isBeside {
 			apart = append(apart, short)
 		}
 	}
-	return apart, beside, err
+	return apart, err
 }

@@ -28,8 +28,8 @@ func trying(files tree, names ...string) func(path string) Response {
 	}
 }
 
-// TestLearnSpelling: whether pages are listed without ".html", and those beside a folder, is what the server says of a few.
-func TestLearnSpelling(t *testing.T) {
+// TestLearnClean: whether pages are listed without ".html" is what the server says of a few that are beside no folder.
+func TestLearnClean(t *testing.T) {
 	pages := tree{"index.html": "home", "about.html": "about", "sub/team.html": "team"}
 	besides := tree{"about.html": "about", "folder.html": "page", "folder/a.html": "a"}
 	crowd := tree{"a.html": "a", "b.html": "b", "c.html": "c", "folder.html": "page", "folder/a.html": "x"}
@@ -46,46 +46,46 @@ func TestLearnSpelling(t *testing.T) {
 	short := func(path string) string { return strings.TrimSuffix(path, ".html") }
 	unknown := []string{"no response", "one page for everything", "to another host"}
 	for name, test := range map[string]struct {
-		files       tree
-		get         func(path string) Response
-		clean, keep bool // the spelling
+		files tree
+		get   func(path string) Response
+		clean bool
 	}{
-		"files alone":              {pages, trying(pages, "{path}"), false, true},
-		"by a short name, too":     {pages, clean, true, true},
-		"redirects to short names": {pages, redirecting(isLong, short), true, true},
-		"to another host":          {pages, redirecting(isLong, func(string) string { return "" }), false, true},
+		"files alone":              {pages, trying(pages, "{path}"), false},
+		"by a short name, too":     {pages, clean, true},
+		"redirects to short names": {pages, redirecting(isLong, short), true},
+		"to another host":          {pages, redirecting(isLong, func(string) string { return "" }), false},
 		"redirects to long names": {pages, redirecting(func(path string) bool { return path == "/about" }, func(string) string { return "/about.html" }),
-			false, true},
-		"one page for everything": {pages, trying(pages, "index.html"), false, true},
+			false},
+		"one page for everything": {pages, trying(pages, "index.html"), false},
 		"the first is shown for all that is missing": {
 			tree{"200.html": "app", "about.html": "about", "us.html": "us"},
-			trying(tree{"200.html": "app", "about.html": "about", "us.html": "us"}, "{path}", "{path}.html", "200.html"), true, true,
+			trying(tree{"200.html": "app", "about.html": "about", "us.html": "us"}, "{path}", "{path}.html", "200.html"), true,
 		},
-		"no response": {pages, func(string) Response { return Response{} }, false, true},
+		"no response": {pages, func(string) Response { return Response{} }, false},
 		"a file of the short name": {tree{"a.html": "", "b.html": "page", "b": "file"},
-			trying(tree{"a.html": "", "b.html": "page", "b": "file"}, "{path}", "{path}.html"), true, true},
+			trying(tree{"a.html": "", "b.html": "page", "b": "file"}, "{path}", "{path}.html"), true},
 		"beside a folder, after others": {
-			crowd, trying(crowd, "{path}", "{path}.html"), true, false,
+			crowd, trying(crowd, "{path}", "{path}.html"), true,
 		},
-		"beside a folder":      {besides, trying(besides, "{path}", "{path}.html"), true, false},
-		"folders before pages": {besides, trying(besides, "{path}", "{path}/", "{path}.html"), true, true},
+		"beside a folder":      {besides, trying(besides, "{path}", "{path}.html"), true},
+		"folders before pages": {besides, trying(besides, "{path}", "{path}/", "{path}.html"), true},
 		"one of another folder": {tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html": ""},
-			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": ""}, "{path}", "{path}.html"), false, true},
+			trying(tree{"a/x.html": "", "a/y.html": "", "a/z.html": ""}, "{path}", "{path}.html"), false},
 		"other pages than three": {tree{"a/x.html": "", "b/x.html": "", "c/x.html": "", "d/x.html": ""}, func(path string) Response {
 			if strings.HasPrefix(path, "/a/") {
 				t.Errorf("%s is requested", path)
 			}
 			return trying(tree{"b/x.html": "", "c/x.html": "", "d/x.html": ""}, "{path}", "{path}.html")(path)
-		}, true, true},
+		}, true},
 	} {
 		o := Options{Root: build(t, test.files), Now: testNow, Compile: compile}
-		got, isKnown, err := LearnSpelling(t.Context(), o, test.get)
-		if want := (Spelling{test.clean, test.keep}); err != nil || got != want || isKnown == slices.Contains(unknown, name) {
-			t.Errorf("%s: got %+v, known: %t, %v, want %+v", name, got, isKnown, err, want)
+		got, isKnown, err := LearnClean(t.Context(), o, test.get)
+		if err != nil || got != test.clean || isKnown == slices.Contains(unknown, name) {
+			t.Errorf("%s: got %t, known: %t, %v, want %t", name, got, isKnown, err, test.clean)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, err := LearnSpelling(ctx, Options{Root: build(t, pages), Now: testNow, Compile: compile}, func(path string) Response {
+	_, _, err := LearnClean(ctx, Options{Root: build(t, pages), Now: testNow, Compile: compile}, func(path string) Response {
 		cancel()
 		return clean(path)
 	})

@@ -38,7 +38,7 @@ type Options struct {
 	Include []string
 
 	// Exclude are patterns of the files that are not pages. They match the same paths as Include; for an index file
-	// also its folder's URL, and with CleanURLs also the shorter form that would be listed. A folder is not entered if there
+	// also its folder's URL, and with Clean also the shorter form that would be listed. A folder is not entered if there
 	// is a pattern for just all below it, such as /drafts/*.
 	Exclude []string
 
@@ -58,24 +58,14 @@ type Options struct {
 	// is listed as such, and not by its own URL; ".html" may be missing at its end. "": the index is shown there.
 	Front string
 
-	// Spelling is how the server spells the URLs of pages.
-	Spelling Spelling
+	// Clean lists about.html as /about, unless there is a file of that name.
+	Clean bool
 
 	// Watch is to tell of changes below Root from the scan on, unless there is FS. Nil: nothing does.
 	Watch *Watch
 
 	// Now is the present: a modification time after it, or before 1981, counts as unknown.
 	Now time.Time
-}
-
-// Spelling is how a server spells the URLs of files with the ending ".html".
-type Spelling struct {
-	// Clean lists about.html as /about, unless there is a file of that name.
-	Clean bool
-
-	// KeepBesideFolders lists about.html as such if there is a folder about: some
-	// servers redirect the shorter form to the folder.
-	KeepBesideFolders bool
 }
 
 // IndexNames are Index, or the default, which is that of Caddy's file_server.

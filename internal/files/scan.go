@@ -302,12 +302,11 @@ func (r *reader) judge(e *entry) string {
 	if i := slices.Index(r.index[:r.first], e.name); i >= 0 {
 		r.first = i
 	}
-	spelling := r.Spelling
-	if spelling.Clean && (!e.isFolder || spelling.KeepBesideFolders) {
-		r.names[e.name] = true
-	}
 	if e.isFolder {
 		return r.judgeFolder(e)
+	}
+	if r.Clean {
+		r.names[e.name] = true
 	}
 	return r.judgeFile(e)
 }
@@ -341,7 +340,7 @@ func (r *reader) listedPath(e *entry) string {
 		return e.path + "/"
 	case slices.Index(r.index, e.name) == r.first:
 		return r.url
-	case isHTML && r.Spelling.Clean && !r.names[stem]:
+	case isHTML && r.Clean && !r.names[stem]:
 		return strings.TrimSuffix(e.path, ".html")
 	}
 	return e.path
