@@ -257,7 +257,7 @@ func (s *site) explainRecord(ctx context.Context, g *store.Generation, path stri
 	if g == nil || s.handler.settings.crawl.Off {
 		return indexing.Explanation{}, nil
 	}
-	options := s.selectOptions(g, s.app.now(), s.probed.Load())
+	options := s.selectOptions(g, s.app.now())
 	return indexing.Explain(ctx, g, options, path)
 }
 

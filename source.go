@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -355,30 +356,22 @@ func namesLists(source input) bool {
 // onlyLinks are the sources of the site of an application, where none is written.
 var onlyLinks = []input{new(SourceLinks)}
 
-// sourcesOf returns the sources of a site: what is written, or else what the probe of the site, which may be nil, has shown.
-func (h *Handler) sourcesOf(probed *probeResult) []input {
-	if probed == nil {
-		return h.sources
-	}
-	if probed.byLinks {
+// sources returns the sources of the site: what is written, or else what its probe has shown.
+func (s *site) sources() []input {
+	if s.isByLinks() {
 		return onlyLinks
 	}
-	return slices.Concat(h.sources, probed.beside)
+	probed := cmp.Or(s.probed.Load(), new(probeResult))
+	return slices.Concat(s.handler.sources, probed.beside)
 }
-
-// discoveryOf returns the settings of the sources of a site that discover pages; nil: none does. probed may be nil.
-func (h *Handler) discoveryOf(probed *probeResult) *discovery {
-	if probed != nil && probed.byLinks {
-		return h.byLinks
-	}
-	return h.discovery
-}
-
-// sources returns the sources of the site.
-func (s *site) sources() []input { return s.handler.sourcesOf(s.probed.Load()) }
 
 // discovery returns the settings of the site's sources that discover pages; nil: none does.
-func (s *site) discovery() *discovery { return s.handler.discoveryOf(s.probed.Load()) }
+func (s *site) discovery() *discovery {
+	if s.isByLinks() {
+		return s.handler.byLinks
+	}
+	return s.handler.discovery
+}
 
 // isByLinks reports whether no source is written, and the pages of the site are found by links: see probeResult.byLinks.
 func (s *site) isByLinks() bool {

@@ -158,7 +158,7 @@ func (s *site) crawlTime(r *refreshing) time.Duration {
 func (s *site) policy(r *refreshing) crawl.Policy {
 	set := &s.handler.settings
 	robots := &r.probed.robots
-	options := s.selectOptions(r.records.Generation, r.batch, r.probed)
+	options := s.selectOptions(r.records.Generation, r.batch)
 	p := crawl.Policy{
 		Base:             s.origin,
 		Scope:            s.scope,
@@ -186,7 +186,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		p.Refetch = r.refetch.paths
 		p.RefetchAll = r.refetch.all
 	}
-	if d := s.handler.discoveryOf(r.probed); d != nil {
+	if d := s.discovery(); d != nil {
 		p.Discover = d.visitors
 		p.Links = d.depth > 0
 		p.Depth = d.depth
@@ -296,7 +296,7 @@ func (s *site) build(ctx context.Context, r *refreshing, keepsListed bool) (sel 
 		defer s.app.compute.Release()
 		// Waiting for other sites is no cost of this one.
 		begun = s.app.now()
-		options := s.selectOptions(r.crawled.Generation, r.batch, r.probed)
+		options := s.selectOptions(r.crawled.Generation, r.batch)
 		options.KeepListed = keepsListed
 		if s.announces() {
 			options.Notices = s.state.announcer.Select(s.app.now())
@@ -341,8 +341,8 @@ func (r *refreshing) publishedAt(now time.Time) time.Time {
 	return r.batch.Add(max(now.Sub(r.start), 0))
 }
 
-// selectOptions say how pages are selected from a generation at a time, as the probe has found the site.
-func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeResult) indexing.Options {
+// selectOptions say how pages are selected from a generation at a time.
+func (s *site) selectOptions(g *store.Generation, now time.Time) indexing.Options {
 	set := &s.handler.settings
 	o := indexing.Options{
 		Base:             s.origin,
@@ -361,7 +361,7 @@ func (s *site) selectOptions(g *store.Generation, now time.Time, probed *probeRe
 		Followed:         store.Sum(g.Chunks()).Followed,
 		TrustLists:       slices.ContainsFunc(s.handler.sources, namesLists),
 	}
-	if d := s.handler.discoveryOf(probed); d != nil {
+	if d := s.discovery(); d != nil {
 		o.Unlinked = d.unlinked.Match
 		o.Expire = d.expire
 		o.Visits = d.visitors
