@@ -347,7 +347,7 @@ func (s *site) namers(rec *store.Record) (names []string) {
 // cleaner returns what makes paths of links and visits.
 func (s *site) cleaner() *origin.Cleaner {
 	if d := s.discovery(); d != nil {
-		return d.filter.Cleaner
+		return d.urls
 	}
 	return origin.NewCleaner(nil)
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
-	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // TestDueOf: a page is fetched at the next refresh at the earliest, and the front page of an application at each.
@@ -83,7 +83,7 @@ func TestCausesDocs(t *testing.T) {
 // would link to one that nothing names.
 func TestExplainDue(t *testing.T) {
 	b := newBench(t, nil)
-	b.handler.discovery = &discovery{depth: 100, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
+	b.handler.discovery = &discovery{depth: 100, expire: 24 * time.Hour, maxPaths: 100, urls: origin.NewCleaner(nil)}
 	links := map[string]string{"/": "/shop/", "/shop/": "/shop/chairs", "/shop/chairs": "/shop/chairs/one", "/shop/chairs/one": "/gone/"}
 	for _, path := range []string{"/new", "/shop/chairs/two", "/shop/chairs/a/b/c", "/none/one", "/gone/one", "/late"} {
 		links[path] = "/"

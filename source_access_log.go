@@ -92,7 +92,7 @@ func (h *Handler) logReaders() ([]*logReader, error) {
 			continue
 		}
 		r := &logReader{handler: h}
-		r.Filter = h.discovery.filter
+		r.URLs = h.discovery.urls
 		r.Format = s.Format
 		r.History = cmp.Or(time.Duration(s.History), 30*24*time.Hour)
 		for _, name := range s.Files {

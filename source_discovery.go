@@ -109,7 +109,7 @@ type discovery struct {
 	expire   time.Duration
 	maxPaths int
 
-	filter *visits.Filter
+	urls *origin.Cleaner
 }
 
 // discoverer is a source that discovers pages.
@@ -160,7 +160,7 @@ func joinDiscoveries(sources []input, crawlOff bool) (*discovery, error) {
 		}
 	}
 	if all != nil {
-		all.filter = visits.NewFilter(all.query)
+		all.urls = origin.NewCleaner(all.query)
 	}
 	return all, nil
 }
@@ -240,7 +240,7 @@ func (h *Handler) note(r *http.Request, status int, header http.Header) {
 	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request) // before rewrites
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	user, _ := repl.GetString("http.auth.user.id") // by a handler that knows
-	path, result := h.discovery.filter.Judge(&visits.Visit{
+	visit := visits.Visit{
 		Method:      r.Method,
 		URI:         original.RequestURI,
 		User:        len(r.Header["Authorization"]) > 0 || user != "",
@@ -249,7 +249,8 @@ func (h *Handler) note(r *http.Request, status int, header http.Header) {
 		ContentType: header.Get("Content-Type"),
 		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
 		Location:    header.Get("Location"),
-	})
+	}
+	path, result := visit.Judge(h.discovery.urls)
 	id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path))
 	if path == "" || err != nil {
 		return

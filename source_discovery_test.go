@@ -22,8 +22,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // TestDiscoverySettings is of JSON, whose settings no Caddyfile has checked.
@@ -99,7 +99,7 @@ func TestDiscovers(t *testing.T) {
 			t.Errorf("%s: %s needs a link, or /other none", name, test.unlinked)
 		}
 		same := *got
-		same.unlinked, same.filter = nil, nil
+		same.unlinked, same.urls = nil, nil
 		if !reflect.DeepEqual(&same, test.want) {
 			t.Errorf("%s: got %+v, want %+v", name, same, test.want)
 		}
@@ -339,7 +339,7 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(h *Handler) { h.recordsVisits = true })
-			b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
+			b.handler.discovery = &discovery{visitors: true, expire: 24 * time.Hour, maxPaths: 100, urls: origin.NewCleaner(nil)}
 			b.lists("/", "/a")
 			b.names("/", "/a")
 			answer := b.pages

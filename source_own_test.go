@@ -19,9 +19,9 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // readOwn reads the own sitemaps of a site in a refresh at a time, and returns the paths that they name.
@@ -678,7 +678,7 @@ func TestOwnSitemapTells(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, b *bench) {
 			b.handler.limiter = crawl.NewLimiter(2, 1)
-			b.handler.discovery = &discovery{depth: 100, expire: 90 * 24 * time.Hour, maxPaths: 100, filter: visits.NewFilter(nil)}
+			b.handler.discovery = &discovery{depth: 100, expire: 90 * 24 * time.Hour, maxPaths: 100, urls: origin.NewCleaner(nil)}
 			pages := []string{"/", "/a", "/b", "/c", "/d", "/e"} // a fifth of fewer is held back
 			dates := make(map[string]string)
 			for _, path := range pages {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
 const month = 30 * 24 * time.Hour
@@ -42,7 +44,7 @@ func newFolder(t testing.TB, patterns ...string) *folder {
 
 // restart begins anew, as another process does.
 func (d *folder) restart() {
-	d.Reader = &Reader{Files: d.patterns, Filter: NewFilter(nil), History: month}
+	d.Reader = &Reader{Files: d.patterns, URLs: origin.NewCleaner(nil), History: month}
 }
 
 func (d *folder) at(name string) string { return filepath.Join(d.path, name) }

@@ -25,7 +25,7 @@ type Site interface {
 	Note(path string, at int64, isSignal bool)
 }
 
-// Results of lines, besides those of parse and the results of [Filter.Judge].
+// Results of lines, besides those of parse and the results of [Visit.Judge].
 const (
 	otherHost = "another host"
 	tooOld    = "older than history"
@@ -50,7 +50,7 @@ type Reader struct {
 	Files   []string      // absolute names of logs, or patterns as of [filepath.Match]
 	Format  string        // one of [Formats]; "" is auto
 	History time.Duration // how old visits may be
-	Filter  *Filter
+	URLs    *origin.Cleaner
 
 	json  fastjson.Parser
 	files []*file         // of the last poll, with what was read of them
@@ -116,7 +116,7 @@ func (r *Reader) take(line []byte, now int64, sites map[string][]Site) string {
 	if len(named) == 0 {
 		return otherHost
 	}
-	path, result := r.Filter.Judge(&v)
+	path, result := v.Judge(r.URLs)
 	isSignal := result != Counts
 	// A line without a time may be of any year.
 	isOld := v.Time < now-signalFor

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
 // site is one of a host.
@@ -39,7 +41,7 @@ func newReading(t testing.TB, sites ...*site) *reading {
 	r.Reader = &Reader{
 		Files:   []string{filepath.Join(t.TempDir(), "access.log")},
 		History: month,
-		Filter:  NewFilter([]string{"page"}),
+		URLs:    origin.NewCleaner([]string{"page"}),
 	}
 	return r
 }

@@ -1,5 +1,5 @@
 // Package visits tells which pages visitors requested, and which they found gone. A [Visit] is a request that a handler
-// has served, or one in a line of an access log; a [Filter] judges it. A [Reader] reads the logs of web servers as they
+// has served, or one in a line of an access log. A [Reader] reads the logs of web servers as they
 // grow and are rolled. [Visited] is what is kept.
 package visits
 
@@ -45,28 +45,20 @@ const (
 // ownAgent begins the User-Agent of this module's own requests, which another server may log.
 const ownAgent = "caddy-sitemap "
 
-// Filter judges the visits to the sites of a handler. It is safe for concurrent use.
-type Filter struct{ *origin.Cleaner }
-
-// NewFilter returns a Filter of pages that are told apart by these query parameters.
-func NewFilter(query []string) *Filter {
-	return &Filter{origin.NewCleaner(query)}
-}
-
-// Judge returns the result of a visit: [Counts], or why it does not show a page that may be listed. path is the page that
-// it shows; or else one that may be gone, moved or private now, "" if there is none. Nobody has said that there is such
+// Judge returns the result of a visit to a site with these URLs: [Counts], or why it does not show a page that may be listed. path is
+// the page that it shows; or else one that may be gone, moved or private now, "" if there is none. Nobody has said that there is such
 // a page: it is for the crawl to know.
-func (f *Filter) Judge(v *Visit) (path, result string) {
+func (v *Visit) Judge(urls *origin.Cleaner) (path, result string) {
 	if v.Method != http.MethodGet && v.Method != http.MethodHead {
 		return "", wrongMethod
 	}
-	path, isClean := f.Clean(v.URI)
+	path, isClean := urls.Clean(v.URI)
 	if !isClean || !isPagePath(v.URI) {
 		return "", oddPath
 	}
 	result = v.result()
 	// The response to another URL than the page's says nothing of the page.
-	isSignal := v.mayBeSignal() && f.IsExact(v.URI) && !f.leadsTo(v.Location, path)
+	isSignal := v.mayBeSignal() && urls.IsExact(v.URI) && !leadsTo(urls, v.Location, path)
 	if result != Counts && !isSignal {
 		return "", result
 	}
@@ -81,13 +73,13 @@ func isPagePath(requested string) bool {
 }
 
 // leadsTo reports whether a Location is that of a page, at whichever scheme and host.
-func (f *Filter) leadsTo(location, path string) bool {
+func leadsTo(urls *origin.Cleaner, location, path string) bool {
 	u, err := url.Parse(location)
 	if location == "" || err != nil {
 		return false
 	}
-	to, ok := f.Clean(u.RequestURI())
-	return ok && to == path && f.IsExact(u.RequestURI())
+	to, ok := urls.Clean(u.RequestURI())
+	return ok && to == path && urls.IsExact(u.RequestURI())
 }
 
 // result returns the result of a GET or HEAD request by all but its path. It counts if an anonymous visitor's browser got

@@ -3,6 +3,8 @@ package visits
 import (
 	"strings"
 	"testing"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 )
 
 func TestResult(t *testing.T) {
@@ -56,8 +58,8 @@ func TestNoPagePath(t *testing.T) {
 		"x":            "",
 		"*":            "",
 	} {
-		f := NewFilter(nil)
-		got, result := f.Judge(&Visit{Method: "GET", URI: uri, Status: 200, ContentType: "text/html"})
+		f := origin.NewCleaner(nil)
+		got, result := (&Visit{Method: "GET", URI: uri, Status: 200, ContentType: "text/html"}).Judge(f)
 		if got != want || (result == Counts) != (want != "") || want == "" && result != oddPath {
 			t.Errorf("%s: got %q, %q, want %q", uri, got, result, want)
 		}
@@ -93,7 +95,7 @@ func TestSignal(t *testing.T) {
 		{"another query", Visit{URI: "/?author=1", Status: 301, Location: "/author/root/"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := NewFilter([]string{"page"})
+			f := origin.NewCleaner([]string{"page"})
 			v := test.visit
 			if v.Method == "" {
 				v.Method = "GET"
@@ -107,7 +109,7 @@ func TestSignal(t *testing.T) {
 			case "none":
 				v.UserAgent = ""
 			}
-			path, result := f.Judge(&v)
+			path, result := v.Judge(f)
 			if path != test.want || result == Counts {
 				t.Errorf("got %q, %q, want %q", path, result, test.want)
 			}
