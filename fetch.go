@@ -309,9 +309,9 @@ func dataRequest(path string, limit int) crawl.Request {
 var errPaused = errors.New("requests pause")
 
 // get requests an internal path: see identity.internalPath. Where the response is likely to be made, the request waits for its
-// turn. Those for hosts that visitors named have waited for theirs: see paceProbe.
+// turn. Others for hosts that visitors named have waited for theirs: see paceProbe.
 func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*crawl.Response, error) {
-	if f.onDemand {
+	if f.onDemand && !r.Waits {
 		return f.fetch(ctx, r, p)
 	}
 	path := r.Path
@@ -319,9 +319,8 @@ func (f *siteFetcher) get(ctx context.Context, r crawl.Request, p *probe) (*craw
 		path += "/" // the handler may respond itself, as it does to no other request
 	}
 	isFront := r.Path == f.id.prefix+"/"
-	res, ok, err := f.crawler.Do(ctx, crawl.Single{Path: path, Knocks: isFront, IsLong: r.Patience != 0}, func() (*crawl.Response, error) {
-		return f.fetch(ctx, r, p)
-	})
+	single := crawl.Single{Path: path, Knocks: isFront, IsLong: r.Patience != 0, Waits: r.Waits}
+	res, ok, err := f.crawler.Do(ctx, single, func() (*crawl.Response, error) { return f.fetch(ctx, r, p) })
 	if !ok {
 		err = cmp.Or(ctx.Err(), errPaused)
 	}

@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -289,13 +288,9 @@ func (o *ownReading) pauseAfter(took time.Duration) time.Duration {
 
 // fetch requests a document.
 func (o *ownReading) fetch(ctx context.Context, path string) (*crawl.Response, error) {
-	f := &o.site.fetcher
-	q := dataRequest(f.internalPath(path), maxListBody)
-	single := crawl.Single{Path: q.Path, Waits: o.isPaced}
-	res, ok, err := f.crawler.Do(ctx, single, func() (*crawl.Response, error) { return f.fetch(ctx, q, nil) })
-	if !ok {
-		return nil, cmp.Or(ctx.Err(), errPaused)
-	}
+	request := dataRequest(o.site.internalPath(path), maxListBody)
+	request.Waits = o.isPaced
+	res, err := o.site.fetcher.get(ctx, request, nil)
 	// Where one document is made, more will be.
 	if err == nil && res.Made {
 		o.made = true

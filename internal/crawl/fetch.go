@@ -38,6 +38,7 @@ type Request struct {
 	OfFile bool                                      // a file is known that explains the response
 
 	Patience time.Duration // for the whole response; 0: that for a page's
+	Waits    bool          // see [Single.Waits]
 }
 
 // Response is the response to a [Request].
