@@ -120,13 +120,13 @@ func TestProbe(t *testing.T) {
 		"a canonical of an error": {map[string]answer{"/": {404, html, canonical("https://www.named.example/")}}, func(p *probeResult) bool { return p.canonicalHost == "" }},
 		"a canonical in text":     {map[string]answer{"/": {200, text, canonical("https://www.named.example/")}}, func(p *probeResult) bool { return p.canonicalHost == "" }},
 
-		"no robots.txt": {nil, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"no robots.txt": {nil, func(p *probeResult) bool { return p.robots.rules.String() == "" && !p.robots.closed }},
 		"rules": {map[string]answer{"/robots.txt": {200, text, "User-agent: *\nDisallow: /x\nSitemap: http://a.example/b.xml\n"}}, func(p *probeResult) bool {
 			return !p.robots.rules.Allows("/x/a") && p.robots.rules.Allows("/y") && slices.Equal(p.robots.sitemaps, []string{"http://a.example/b.xml"})
 		}},
 		"rules for Googlebot":  {map[string]answer{"/robots.txt": {200, text, "User-agent: *\nDisallow: /\n\nUser-agent: Googlebot\nDisallow: /x\n"}}, func(p *probeResult) bool { return !p.robots.rules.Allows("/x/a") && p.robots.rules.Allows("/y") }},
-		"a page for it":        {map[string]answer{"/robots.txt": {200, html, "<!doctype html>User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
-		"a forbidden one":      {map[string]answer{"/robots.txt": {403, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"a page for it":        {map[string]answer{"/robots.txt": {200, html, "<!doctype html>User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.String() == "" && !p.robots.closed }},
+		"a forbidden one":      {map[string]answer{"/robots.txt": {403, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.String() == "" && !p.robots.closed }},
 		"a broken one":         {map[string]answer{"/robots.txt": {503, text, ""}}, func(p *probeResult) bool { return p.robots.closed && p.blocked == "" }},
 		"one that is too busy": {map[string]answer{"/robots.txt": {429, text, ""}}, func(p *probeResult) bool { return p.robots.closed }},
 		"one behind a redirect": {map[string]answer{"/robots.txt": {301, "Location: /static/robots.txt", ""}, "/static/robots.txt": {200, text, "User-agent: *\nDisallow: /x\nSitemap: /b.xml\n"}}, func(p *probeResult) bool {
@@ -136,22 +136,22 @@ func TestProbe(t *testing.T) {
 			return !p.robots.rules.Allows("/x/a") && p.robots.from == "http://named.example/r?v=1"
 		}},
 		"one behind five redirects": {redirected(5, "User-agent: *\nDisallow: /x\n"), func(p *probeResult) bool { return !p.robots.rules.Allows("/x/a") && !p.robots.closed }},
-		"one behind six redirects":  {redirected(6, "User-agent: *\nDisallow: /x\n"), func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"one behind six redirects":  {redirected(6, "User-agent: *\nDisallow: /x\n"), func(p *probeResult) bool { return p.robots.rules.String() == "" && !p.robots.closed }},
 		"a relative redirect after another": {map[string]answer{"/robots.txt": {301, "Location: /a/b", ""}, "/a/b": {307, "Location: c", ""}, "/a/c": {200, text, "User-agent: *\nDisallow: /x\n"}}, func(p *probeResult) bool {
 			return !p.robots.rules.Allows("/x/a") && p.robots.from == "http://named.example/a/c"
 		}},
-		"a redirect to itself": {map[string]answer{"/robots.txt": {301, "Location: /robots.txt", ""}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
+		"a redirect to itself": {map[string]answer{"/robots.txt": {301, "Location: /robots.txt", ""}}, func(p *probeResult) bool { return p.robots.rules.String() == "" && !p.robots.closed }},
 		"a redirect to a broken one": {map[string]answer{"/robots.txt": {301, "Location: /static/robots.txt", ""}, "/static/robots.txt": {503, text, ""}}, func(p *probeResult) bool {
 			return p.robots.closed && p.robots.status == 503
 		}},
-		"a redirect to none":          {map[string]answer{"/robots.txt": {301, "Location: /static/robots.txt", ""}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
-		"a redirect to a page":        {map[string]answer{"/robots.txt": {301, "Location: /", ""}, "/": {200, html, "<!doctype html>User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && !p.robots.closed }},
-		"a redirect without a target": {map[string]answer{"/robots.txt": {301, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.Empty() && p.robots.from == "" }},
+		"a redirect to none":          {map[string]answer{"/robots.txt": {301, "Location: /static/robots.txt", ""}}, func(p *probeResult) bool { return p.robots.rules.String() == "" && !p.robots.closed }},
+		"a redirect to a page":        {map[string]answer{"/robots.txt": {301, "Location: /", ""}, "/": {200, html, "<!doctype html>User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.String() == "" && !p.robots.closed }},
+		"a redirect without a target": {map[string]answer{"/robots.txt": {301, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool { return p.robots.rules.String() == "" && p.robots.from == "" }},
 		"a redirect to another host": {map[string]answer{"/robots.txt": {301, "Location: https://static.example/robots.txt", ""}, "/robots.txt/": {200, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool {
-			return p.robots.rules.Empty() && !p.robots.closed && p.robots.foreign && p.robots.from == "https://static.example/robots.txt"
+			return p.robots.rules.String() == "" && !p.robots.closed && p.robots.foreign && p.robots.from == "https://static.example/robots.txt"
 		}},
 		"a redirect to another port": {map[string]answer{"/robots.txt": {301, "Location: http://named.example:81/static/robots.txt", ""}, "/static/robots.txt": {200, text, "User-agent: *\nDisallow: /\n"}}, func(p *probeResult) bool {
-			return p.robots.rules.Empty() && p.robots.foreign
+			return p.robots.rules.String() == "" && p.robots.foreign
 		}},
 		"a long one, cut off": {map[string]answer{"/robots.txt": {200, text, "User-agent: *\n" + strings.Repeat("Disallow: /abcdefgh\n", robotstxt.MaxBody/20+1)}}, func(p *probeResult) bool { return !p.robots.rules.Allows("/abcdefgh") && p.robots.rules.Allows("/abc") }},
 	} {

@@ -114,9 +114,6 @@ func unescaped(s string) string {
 	return s
 }
 
-// Empty reports whether there are no rules, so that all is allowed.
-func (r *Rules) Empty() bool { return len(r.rules) == 0 }
-
 // Allows reports whether the crawler may request a normal path, with its query if it has one.
 func (r *Rules) Allows(path string) bool { return !strings.HasPrefix(r.Line(path), "Disallow") }
 

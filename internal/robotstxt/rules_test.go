@@ -117,14 +117,14 @@ func TestRulesString(t *testing.T) {
 		if got := text(body); got != want {
 			t.Errorf("%q: got %q, want %q", body, got, want)
 		}
-		if rules := ReadRules([]byte(body), "Googlebot"); rules.Empty() {
+		if rules := ReadRules([]byte(body), "Googlebot"); rules.String() == "" {
 			t.Errorf("%q: it is empty", body)
 		}
 	}
 	if got := text("User-agent: x\nDisallow: /\n"); got != "" {
 		t.Errorf("got %q, want none", got)
 	}
-	if rules := ReadRules([]byte("User-agent: *\nDisallow:\n"), "Googlebot"); !rules.Empty() {
+	if rules := ReadRules([]byte("User-agent: *\nDisallow:\n"), "Googlebot"); rules.String() != "" {
 		t.Errorf("got %q, want none", rules.String())
 	}
 }
