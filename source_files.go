@@ -262,10 +262,7 @@ func (r *Refresh) servedFolders() (all []files.Options) {
 // one page, and what the list says of it is not lost. Other paths stay as they are spelled.
 func (r *Refresh) fileSpelling(path string) string {
 	bare := page.Bare(path)
-	if bare == path {
-		return path
-	}
-	if r.fileTime(bare) == 0 {
+	if bare == path || r.fileTime(bare) == 0 {
 		return path
 	}
 	return bare

@@ -100,21 +100,18 @@ func (s *site) hasLists() bool {
 // lookAtOwn begins to read the site's own sitemaps if they are due. Where no source reads them, it warns that ours hides them.
 func (r *Refresh) lookAtOwn(ctx context.Context) {
 	s := r.site
-	if s.mergesOwn() {
-		r.beginOwn()
-		// A source that yields nothing for a minute would fail.
-		if s.app.building != nil {
-			r.awaitOwn(ctx)
-		}
-		return
-	}
+	isMerged := s.mergesOwn()
 	// Nobody is to wait for a first sitemap because of a warning.
-	if s.published().snapshot == nil || s.hasLists() {
+	if !isMerged && (s.published().snapshot == nil || s.hasLists()) {
 		return
 	}
 	r.beginOwn()
+	// In a build, a source that yields nothing for a minute would fail.
+	if isMerged && s.app.building == nil {
+		return
+	}
 	own := r.awaitOwn(ctx)
-	if own == nil || own.named == 0 {
+	if isMerged || own == nil || own.named == 0 {
 		return
 	}
 	path, _ := html.PathOn(r.BaseURL, own.from)
