@@ -166,7 +166,7 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		return unavailable(w, err)
 	}
 	d, form := snapshot.FindForm(want.name)
-	if d == nil || s.hasOwn(r, next, want.name) {
+	if d == nil || s.hasOwn(w.Header(), r, next, want.name) {
 		return next.ServeHTTP(w, r)
 	}
 	if !onlyReads(r) {
@@ -196,8 +196,8 @@ func (f *ownFile) isDue(now time.Time) bool {
 }
 
 // hasOwn reports whether the site has a document of its own that is requested, and ours gives way: a stylesheet, as ours is on
-// by default, and an llms.txt, as whoever wrote one knows more of the site.
-func (s *site) hasOwn(r *http.Request, next caddyhttp.Handler, name string) bool {
+// by default, and an llms.txt, as whoever wrote one knows more of the site. header has what outer handlers set.
+func (s *site) hasOwn(header http.Header, r *http.Request, next caddyhttp.Handler, name string) bool {
 	own := &s.ownStylesheet
 	switch name {
 	case document.Stylesheet:
@@ -209,7 +209,7 @@ func (s *site) hasOwn(r *http.Request, next caddyhttp.Handler, name string) bool
 	if !onlyReads(r) || !own.isDue(s.app.now()) {
 		return own.exists.Load()
 	}
-	exists, isConclusive := asksForOwn(r, next, name)
+	exists, isConclusive := asksForOwn(header.Clone(), r, next, name)
 	if isConclusive {
 		own.exists.Store(exists)
 		s.logger.OnceIf(exists && name == document.LLMs, zap.WarnLevel, "llms",
@@ -220,10 +220,9 @@ func (s *site) hasOwn(r *http.Request, next caddyhttp.Handler, name string) bool
 
 // asksForOwn asks the next handler for a document that is requested. An application may return a page for any path, and what a
 // build of this module has written is older than what is served. isConclusive is false if the response is an error that says nothing.
-func asksForOwn(r *http.Request, next caddyhttp.Handler, name string) (exists, isConclusive bool) {
+func asksForOwn(header http.Header, r *http.Request, next caddyhttp.Handler, name string) (exists, isConclusive bool) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
-	header := make(http.Header)
 	rec := recorder.New(recorder.Options{Limit: document.MaxBeginning, Header: header, Stop: stop})
 	err := serveRecorded(rec, wholeOf(r).WithContext(ctx), next)
 	status := cmp.Or(rec.Status, statusOf(err))

@@ -362,11 +362,18 @@ func TestOwnFiles(t *testing.T) {
 		"a page as stylesheet":        {css, responds(contentHTML, "<!doctype html>"), true, false},
 		"a stylesheet without an end": {css, withoutEnd(t), true, false},
 
-		"no llms.txt":             {document.LLMs, missing, true, false},
-		"text":                    {document.LLMs, responds("text/plain; charset=utf-8", "its own"), true, true},
-		"Markdown":                {document.LLMs, responds("text/markdown", "its own"), true, true},
-		"llms off":                {document.LLMs, responds("text/markdown", "its own"), false, true},
-		"a broken llms.txt":       {document.LLMs, broken, true, false},
+		"no llms.txt":       {document.LLMs, missing, true, false},
+		"text":              {document.LLMs, responds("text/plain; charset=utf-8", "its own"), true, true},
+		"Markdown":          {document.LLMs, responds("text/markdown", "its own"), true, true},
+		"llms off":          {document.LLMs, responds("text/markdown", "its own"), false, true},
+		"a broken llms.txt": {document.LLMs, broken, true, false},
+		"a page, by an outer handler": {document.LLMs, func(w http.ResponseWriter) error {
+			if w.Header().Get("Content-Type") == "" {
+				w.Header().Set("Content-Type", "text/plain") // as respond does
+			}
+			_, err := io.WriteString(w, "<!doctype html>")
+			return err
+		}, true, false},
 		"a page as llms.txt":      {document.LLMs, responds(contentHTML, "<!doctype html>"), true, false},
 		"an API as llms.txt":      {document.LLMs, responds("application/json", "{}"), true, false},
 		"llms.txt of a build":     {document.LLMs, responds("text/plain", build), true, false},
@@ -394,7 +401,7 @@ func TestOwnFiles(t *testing.T) {
 			if name == "llms.txt without an end" {
 				w := httptest.NewRecorder()
 				s := b.site("named.example")
-				if !s.hasOwn(b.request(http.MethodGet, test.path, nil), b.pages, document.LLMs) {
+				if !s.hasOwn(make(http.Header), b.request(http.MethodGet, test.path, nil), b.pages, document.LLMs) {
 					t.Errorf("it is none: %v", w)
 				}
 				return
@@ -402,6 +409,9 @@ func TestOwnFiles(t *testing.T) {
 			for i := range 3 {
 				before := looks
 				w := httptest.NewRecorder()
+				if name == "a page, by an outer handler" {
+					w.Header().Set("Content-Type", contentHTML)
+				}
 				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, test.path, nil), b.pages)
 				isOwn := w.Body.String() != "" && !strings.Contains(w.Body.String(), ours[test.path]) || !test.isOn
 				asked := 0
@@ -463,7 +473,7 @@ func TestOwnStylesheetStays(t *testing.T) {
 	} {
 		b.clock = b.clock.Add(step.after)
 		status = step.status
-		got := s.hasOwn(b.request(http.MethodGet, "/sitemap.css", nil), b.pages, document.Stylesheet)
+		got := s.hasOwn(make(http.Header), b.request(http.MethodGet, "/sitemap.css", nil), b.pages, document.Stylesheet)
 		if looks != step.looks || got != step.exists {
 			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, got, step.looks, step.exists)
 		}
