@@ -66,11 +66,11 @@ func (r *reader) link() {
 	if to == "" {
 		return
 	}
-	if isVersion && r.Options.Alternates {
+	if isVersion && r.Alternates {
 		r.meta.Add(&page.Extensions{Alternates: []page.Alternate{{Lang: lang, URL: to}}})
 	}
 	kind := bytes.ReplaceAll(r.attribute("type"), []byte(";"), []byte(" ")) // before its parameters
-	if isAlternate && r.Options.Markdown && hasWord(kind, "text/markdown") {
+	if isAlternate && r.Markdown && hasWord(kind, "text/markdown") {
 		r.meta.Markdown = cmp.Or(r.meta.Markdown, to)
 	}
 	// One that says for which readers it is names no canonical, and several that differ name none

@@ -42,7 +42,7 @@ func hasType(thing map[string]any, pattern *regexp.Regexp) bool {
 func (r *reader) readJSON(data []byte) {
 	// Of what declares no date, nothing is wanted: it need not be decoded.
 	hasDate := bytes.Contains(data, []byte("dateModified")) ||
-		r.Options.Articles && bytes.Contains(data, []byte("datePublished"))
+		r.Articles && bytes.Contains(data, []byte("datePublished"))
 	if len(data) > maxJSON || !hasDate {
 		return
 	}
