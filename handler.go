@@ -224,7 +224,11 @@ func asksForOwn(header http.Header, r *http.Request, next caddyhttp.Handler, nam
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	rec := recorder.New(recorder.Options{Limit: document.MaxBeginning, Header: header, Stop: stop})
-	err := serveRecorded(rec, wholeOf(r).WithContext(ctx), next)
+	// What one visitor gets by cookies or headers is not what all get.
+	anonymous := wholeOf(r).WithContext(ctx)
+	anonymous.Header = http.Header{"Accept": {acceptAny}}
+	anonymous.URL.RawQuery = ""
+	err := serveRecorded(rec, anonymous, next)
 	status := cmp.Or(rec.Status, statusOf(err))
 	contentType := header.Get("Content-Type")
 	isOwn := strings.HasPrefix(contentType, "text/css")

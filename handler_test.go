@@ -446,6 +446,30 @@ func withoutEnd(t *testing.T) func(w http.ResponseWriter) error {
 	}
 }
 
+// TestOwnForAll: what one visitor gets by cookies, headers or a query is not the site's own.
+func TestOwnForAll(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.LLMs = true })
+	answer := b.pages
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		isForOne := r.Header.Get("Cookie")+r.URL.RawQuery != "" || r.Header.Get("Accept") == "text/plain"
+		if r.URL.Path != document.LLMs || !isForOne {
+			return answer(w, r)
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		_, err := io.WriteString(w, "for you")
+		return err
+	}
+	b.wantPages(b.site("named.example"), 1)
+	r := b.request(http.MethodGet, document.LLMs+"?a", nil)
+	r.Header.Set("Cookie", "session=1")
+	r.Header.Set("Accept", "text/plain")
+	w := httptest.NewRecorder()
+	_ = b.handler.ServeHTTP(w, r, b.pages)
+	if !strings.Contains(w.Body.String(), document.LLMsMark) {
+		t.Errorf("got %s", w.Body)
+	}
+}
+
 // TestOwnStylesheetStays: the next handler is asked for a stylesheet once in ten minutes, and while it fails, what was known stays.
 func TestOwnStylesheetStays(t *testing.T) {
 	b := newBench(t, nil)

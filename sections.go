@@ -1,9 +1,6 @@
 package sitemap
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -96,58 +93,6 @@ func (s *site) sectionsStatus(served *publication) []sectionStatus {
 		all = append(all, st)
 	}
 	return all
-}
-
-// warnOfShadowed warns of documents of sections and of news that no visitor gets, as another handler responds in the place of
-// this one. Routes do not change: of each document, that is asked once.
-func (r *Refresh) warnOfShadowed(ctx context.Context) {
-	s := r.site
-	// Nobody is to wait for a first sitemap because of a warning.
-	if s.published().snapshot == nil {
-		return
-	}
-	for _, name := range s.handler.settings.sections.names() {
-		r.warnOfShadowedAt(ctx, document.NameOfSection(name), "section "+name, "give the section another name")
-	}
-	if s.handler.settings.beside.News != nil {
-		r.warnOfShadowedAt(ctx, document.NewsSitemap, "news", "set another path")
-	}
-}
-
-// warnOfShadowedAt is warnOfShadowed for the document that an option makes, with another remedy than to let requests pass.
-func (r *Refresh) warnOfShadowedAt(ctx context.Context, name, option, remedy string) {
-	s := r.site
-	isReached, known := s.reached[name]
-	if !known {
-		var err error
-		isReached, err = s.fetcher.isReached(ctx, name)
-		// It is asked again in the next refresh.
-		if err != nil {
-			return
-		}
-		s.reached[name] = isReached
-	}
-	if isReached {
-		return
-	}
-	path := s.docPath(name)
-	r.Warn("shadowed "+name, fmt.Sprintf("%s: requests for %s do not reach its handler, as another one responds: "+
-		"let them pass, or %s", option, path, remedy))
-}
-
-// isReached reports whether a request for a document reaches the handler.
-func (f *siteFetcher) isReached(ctx context.Context, name string) (bool, error) {
-	path := f.internalDocPath(name)
-	p := &probe{handler: f.handler, prefix: f.id.prefix, skipsFiles: true}
-	_, err := f.fetchData(ctx, path, peekBody, p)
-	// A handler may still write to the probe, so that nothing of it may be read.
-	if errors.Is(err, errAbandoned) {
-		return false, err
-	}
-	if p.seen == nil && err != nil {
-		return false, err
-	}
-	return p.seen == f.handler, nil
 }
 
 // unmarshalSection parses a section: its name and patterns.

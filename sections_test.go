@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 )
@@ -128,43 +126,6 @@ func TestOwnSitemapsOfSections(t *testing.T) {
 	s := b.site("named.example")
 	if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/blog/a" || err != nil {
 		t.Errorf("got %q, %v", got, err)
-	}
-}
-
-// TestShadowed: that another handler responds in the place of a section's document, or of the news sitemap, is a warning, once,
-// and the request that shows it is made once.
-func TestShadowed(t *testing.T) {
-	b := newBench(t, func(h *Handler) {
-		h.Sections = given("blog /blog/*", "docs /docs/*")
-		h.News = &News{Publication: "The Example Times"}
-	})
-	b.lists("/", "/blog/a", "/docs/a")
-	routes := b.app.fetchers[b.handler.server].routes
-	asked := 0
-	b.app.fetchers[b.handler.server].routes = caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		if p, _ := probeOf(r); p != nil && (r.URL.Path == "/sitemap-blog.xml" || r.URL.Path == "/sitemap-news.xml") {
-			asked++
-			_, err := w.Write([]byte("<urlset/>"))
-			return err
-		}
-		return routes.ServeHTTP(w, r)
-	})
-	s := b.site("named.example")
-	for range 3 {
-		b.refresh(s)
-	}
-	want := []string{
-		"news: requests for /sitemap-news.xml do not reach its handler, as another one responds: let them pass, or set another path",
-		"section blog: requests for /sitemap-blog.xml do not reach its handler, as another one responds: " +
-			"let them pass, or give the section another name",
-	}
-	if got := s.published().report.Warnings; !slices.Equal(got, want) || asked != len(want) {
-		t.Errorf("got %q, %d requests", got, asked)
-	}
-	for _, warning := range want {
-		if n := b.logged(warning); n != 1 {
-			t.Errorf("%d times in the log: %s", n, warning)
-		}
 	}
 }
 

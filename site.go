@@ -252,10 +252,9 @@ type site struct {
 	begun     time.Time // when the last refresh began
 	probedAt  time.Time // when the last refresh began that has probed the site
 
-	reached map[string]bool             // by suffix: whether requests for the document reach the handler; only the refresh uses it
-	probed  atomic.Pointer[probeResult] // of the last refresh; nil: none yet
-	stage   atomic.Pointer[stage]       // of the refresh under way; nil: none is
-	main    atomic.Pointer[site]        // of which this one is an alias; nil: it is none
+	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
+	stage  atomic.Pointer[stage]       // of the refresh under way; nil: none is
+	main   atomic.Pointer[site]        // of which this one is an alias; nil: it is none
 
 	ownStylesheet, ownLLMs ownFile // at the paths of ours
 
@@ -285,7 +284,6 @@ func newSite(a *App, i identity) *site {
 		ready:     make(chan struct{}),
 		wasProbed: make(chan struct{}),
 		viewer:    newViewer(),
-		reached:   make(map[string]bool),
 	}
 	s.setReady = sync.OnceFunc(func() { close(s.ready) })
 	s.setProbed = sync.OnceFunc(func() { close(s.wasProbed) })

@@ -90,7 +90,6 @@ func (s *site) gather(ctx context.Context, r *refreshing) error {
 	if disallowed := s.disallowed(); disallowed != "" {
 		r.source.Warn("disallowed", disallowed)
 	}
-	r.source.warnOfShadowed(ctx)
 	r.selectedBy = s.digest(r.probed.root, r.probed.fs, r.probed.index, document.Look)
 	// A source that yields nothing for so long is left out of this refresh. A folder of very many files on a network disk may
 	// need a minute, which requests that wait for the first sitemap do not have.
