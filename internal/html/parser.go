@@ -99,10 +99,10 @@ func (r *reader) finish() Meta {
 	}
 	r.meta.Modified = r.modified.unix
 	r.meta.ModifiedDay = r.modified.day
-	if r.Options.Descriptions {
+	if r.Descriptions {
 		r.meta.Description = cmp.Or(r.description, r.shared.description)
 	}
-	if r.Options.Articles {
+	if r.Articles {
 		r.readArticle()
 	}
 	r.meta.Text = cmp.Or(r.main.text.hash(), r.rest.text.hash(), r.head.text.hash())
@@ -137,7 +137,7 @@ func (r *reader) text(raw atom.Atom) {
 	case atom.Title:
 		r.head.text.space = true
 		r.head.text.write(s)
-		if r.Options.Titles && r.meta.Title == "" {
+		if r.Titles && r.meta.Title == "" {
 			r.meta.Title = oneLine(s)
 		}
 	case 0, atom.Textarea, atom.Xmp, atom.Plaintext: // others hold what is not shown
@@ -274,7 +274,7 @@ func (r *reader) image() {
 }
 
 func (r *reader) addImage(part *part, ref []byte) {
-	if !r.Options.Images || len(part.images) >= page.MaxImages {
+	if !r.Images || len(part.images) >= page.MaxImages {
 		return
 	}
 	if u := r.base.absolute(ref); u != "" {
