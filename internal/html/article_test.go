@@ -59,7 +59,7 @@ func TestPublished(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.body, date, test.want)
 		}
 		without := testPage
-		without.Options.Articles = false
+		without.Articles = false
 		if got := Parse([]byte(test.body), without); got.Published != 0 || got.PublishedDay {
 			t.Errorf("%s: got a date without the option", test.body)
 		}

@@ -423,7 +423,7 @@ func TestDescription(t *testing.T) {
 			t.Errorf("%.80q: got %q, want %q", test.body, got.Description, test.want)
 		}
 		without := testPage
-		without.Options.Descriptions = false
+		without.Descriptions = false
 		if got := Parse([]byte(test.body), without).Description; got != "" {
 			t.Errorf("%.80q: got %q without the option", test.body, got)
 		}
@@ -450,7 +450,7 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("%.80s: got %q, want %q", test.body, got, test.want)
 		}
 		without := testPage
-		without.Options.Markdown = false
+		without.Markdown = false
 		if got := Parse([]byte(test.body), without).Markdown; got != "" {
 			t.Errorf("%.80s: got %q without the option", test.body, got)
 		}
