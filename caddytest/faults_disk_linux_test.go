@@ -90,11 +90,13 @@ func TestSpoiltChunk(t *testing.T) {
 	}
 	s.Load(caddyfile)
 	wantPages("before", pages)
+	// What is served is stored a little later.
+	var manifests []string
+	s.Eventually(func() bool {
+		manifests, _ = filepath.Glob(filepath.Join(d.backing, "state", "sites", "*", "store", "manifest.json"))
+		return len(manifests) == 1
+	}, s.SitemapLog)
 	s.Stop()
-	manifests, err := filepath.Glob(filepath.Join(d.backing, "state", "sites", "*", "store", "manifest.json"))
-	if err != nil || len(manifests) != 1 {
-		t.Fatalf("got %q, %v", manifests, err)
-	}
 	manifest, err := os.ReadFile(manifests[0])
 	harness.Must(t, err)
 	found := regexp.MustCompile(`"chunks":\[.*?"object":\{"name":"store/([0-9a-f]+)"`).FindSubmatch(manifest)
