@@ -2,9 +2,9 @@ package sitemap
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path"
 	"strings"
@@ -17,7 +17,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/recorder"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -166,7 +165,7 @@ func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		return unavailable(w, err)
 	}
 	d, form := snapshot.FindForm(want.name)
-	if d == nil || s.hasOwn(w.Header(), r, next, want.name) {
+	if d == nil || s.hasOwn(r.Context(), want.name) {
 		return next.ServeHTTP(w, r)
 	}
 	if !onlyReads(r) {
@@ -185,19 +184,19 @@ func onlyReads(r *http.Request) bool {
 // ownFile is what is known of a document of the site's own at the path of one of ours.
 type ownFile struct {
 	exists  atomic.Bool
-	askedAt atomic.Int64 // when the next handler was last asked for it, in Unix nanoseconds; 0: never
+	askedAt atomic.Int64 // when it was last requested, in Unix nanoseconds; 0: never
 }
 
-// isDue reports whether the next handler is to be asked now: for one request in ten minutes.
+// isDue reports whether it is to be requested now: for one visitor in ten minutes.
 func (f *ownFile) isDue(now time.Time) bool {
 	last := f.askedAt.Load()
 	isRecent := now.Sub(time.Unix(0, last)).Abs() < ownInterval
 	return !isRecent && f.askedAt.CompareAndSwap(last, now.UnixNano())
 }
 
-// hasOwn reports whether the site has a document of its own that is requested, and ours gives way: a stylesheet, as ours is on
-// by default, and an llms.txt, as whoever wrote one knows more of the site. header has what outer handlers set.
-func (s *site) hasOwn(header http.Header, r *http.Request, next caddyhttp.Handler, name string) bool {
+// hasOwn reports whether the site has a document of its own, and ours gives way: a stylesheet, as ours is on by default, and an
+// llms.txt, as whoever wrote one knows more of the site.
+func (s *site) hasOwn(ctx context.Context, name string) bool {
 	own := &s.ownStylesheet
 	switch name {
 	case document.Stylesheet:
@@ -206,37 +205,46 @@ func (s *site) hasOwn(header http.Header, r *http.Request, next caddyhttp.Handle
 	default:
 		return false
 	}
-	if !onlyReads(r) || !own.isDue(s.app.now()) {
+	now := s.app.now()
+	if !own.isDue(now) {
 		return own.exists.Load()
 	}
-	exists, isConclusive := asksForOwn(header.Clone(), r, next, name)
-	if isConclusive {
-		own.exists.Store(exists)
-		s.logger.OnceIf(exists && name == document.LLMs, zap.WarnLevel, "llms",
-			"the site has an llms.txt of its own, which is served: remove it, or llms")
+	exists, err := s.fetcher.hasOwn(ctx, name)
+	if err != nil {
+		// What was known stays.
+		own.askedAt.Store(now.Add(ownRetry - ownInterval).UnixNano())
+		return own.exists.Load()
 	}
-	return own.exists.Load()
+	own.exists.Store(exists)
+	if name == document.LLMs {
+		s.logger.OnceIf(exists, zap.WarnLevel, "llms", "the site has an llms.txt of its own, which is served: remove it, or llms")
+	}
+	return exists
 }
 
-// asksForOwn asks the next handler for a document that is requested. An application may return a page for any path, and what a
-// build of this module has written is older than what is served. isConclusive is false if the response is an error that says nothing.
-func asksForOwn(header http.Header, r *http.Request, next caddyhttp.Handler, name string) (exists, isConclusive bool) {
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	rec := recorder.New(recorder.Options{Limit: document.MaxBeginning, Header: header, Stop: stop})
-	// What one visitor gets by cookies or headers is not what all get.
-	anonymous := wholeOf(r).WithContext(ctx)
-	anonymous.Header = http.Header{"Accept": {acceptAny}}
-	anonymous.URL.RawQuery = ""
-	err := serveRecorded(rec, anonymous, next)
-	status := cmp.Or(rec.Status, statusOf(err))
-	contentType := header.Get("Content-Type")
+// hasOwn requests a document of the site's own. An application may return a page for any path, and what a build of this module
+// has written is older than what is served. The error is of a response that says nothing.
+func (f *siteFetcher) hasOwn(ctx context.Context, name string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	path := f.internalDocPath(name)
+	if name == document.LLMs {
+		path = f.internalPath(f.docPath(name))
+	}
+	res, err := f.fetchData(ctx, path, document.MaxBeginning, nil)
+	if err != nil {
+		return false, err
+	}
+	if !page.IsConclusive(res.Status) {
+		return false, fmt.Errorf("status %d", res.Status)
+	}
+	contentType := res.Header.Get("Content-Type")
 	isOwn := strings.HasPrefix(contentType, "text/css")
 	if name == document.LLMs {
 		isText := strings.HasPrefix(contentType, "text/") && !html.IsHTML(contentType)
-		isOwn = isText && !bytes.Contains(rec.Body, []byte(document.LLMsMark))
+		isOwn = isText && !bytes.Contains(res.Body, []byte(document.LLMsMark))
 	}
-	return status == http.StatusOK && isOwn, page.IsConclusive(status)
+	return res.Status == http.StatusOK && isOwn, nil
 }
 
 // unavailable writes the response, or returns Caddy's error, for a site that cannot be served now or

@@ -333,8 +333,8 @@ func TestServeBeforeStart(t *testing.T) {
 	})
 }
 
-// TestOwnFiles: what counts as a stylesheet or llms.txt of the site's own, which the next handler is asked for by a request, and
-// serves then. Ours is served from memory.
+// TestOwnFiles: what counts as a stylesheet or llms.txt of the site's own, which a request for it looks for, and
+// which is served then. Ours is served from memory.
 func TestOwnFiles(t *testing.T) {
 	const css = "/sitemap.css"
 	type response = func(w http.ResponseWriter) error
@@ -362,18 +362,11 @@ func TestOwnFiles(t *testing.T) {
 		"a page as stylesheet":        {css, responds(contentHTML, "<!doctype html>"), true, false},
 		"a stylesheet without an end": {css, withoutEnd(t), true, false},
 
-		"no llms.txt":       {document.LLMs, missing, true, false},
-		"text":              {document.LLMs, responds("text/plain; charset=utf-8", "its own"), true, true},
-		"Markdown":          {document.LLMs, responds("text/markdown", "its own"), true, true},
-		"llms off":          {document.LLMs, responds("text/markdown", "its own"), false, true},
-		"a broken llms.txt": {document.LLMs, broken, true, false},
-		"a page, by an outer handler": {document.LLMs, func(w http.ResponseWriter) error {
-			if w.Header().Get("Content-Type") == "" {
-				w.Header().Set("Content-Type", "text/plain") // as respond does
-			}
-			_, err := io.WriteString(w, "<!doctype html>")
-			return err
-		}, true, false},
+		"no llms.txt":             {document.LLMs, missing, true, false},
+		"text":                    {document.LLMs, responds("text/plain; charset=utf-8", "its own"), true, true},
+		"Markdown":                {document.LLMs, responds("text/markdown", "its own"), true, true},
+		"llms off":                {document.LLMs, responds("text/markdown", "its own"), false, true},
+		"a broken llms.txt":       {document.LLMs, broken, true, false},
 		"a page as llms.txt":      {document.LLMs, responds(contentHTML, "<!doctype html>"), true, false},
 		"an API as llms.txt":      {document.LLMs, responds("application/json", "{}"), true, false},
 		"llms.txt of a build":     {document.LLMs, responds("text/plain", build), true, false},
@@ -399,19 +392,14 @@ func TestOwnFiles(t *testing.T) {
 				t.Errorf("%d requests in a refresh", looks)
 			}
 			if name == "llms.txt without an end" {
-				w := httptest.NewRecorder()
-				s := b.site("named.example")
-				if !s.hasOwn(make(http.Header), b.request(http.MethodGet, test.path, nil), b.pages, document.LLMs) {
-					t.Errorf("it is none: %v", w)
+				if !s.hasOwn(t.Context(), document.LLMs) {
+					t.Error("it is none")
 				}
 				return
 			}
 			for i := range 3 {
 				before := looks
 				w := httptest.NewRecorder()
-				if name == "a page, by an outer handler" {
-					w.Header().Set("Content-Type", contentHTML)
-				}
 				_ = b.handler.ServeHTTP(w, b.request(http.MethodGet, test.path, nil), b.pages)
 				isOwn := w.Body.String() != "" && !strings.Contains(w.Body.String(), ours[test.path]) || !test.isOn
 				asked := 0
@@ -470,7 +458,8 @@ func TestOwnForAll(t *testing.T) {
 	}
 }
 
-// TestOwnStylesheetStays: the next handler is asked for a stylesheet once in ten minutes, and while it fails, what was known stays.
+// TestOwnStylesheetStays: a stylesheet of the site's own is requested once in ten minutes, and once in a minute while that fails: then, what was
+// known stays.
 func TestOwnStylesheetStays(t *testing.T) {
 	b := newBench(t, nil)
 	looks, status := 0, http.StatusOK
@@ -492,12 +481,12 @@ func TestOwnStylesheetStays(t *testing.T) {
 		looks  int
 		exists bool
 	}{
-		{0, 200, 1, true}, {time.Minute, 404, 1, true}, {time.Hour, 502, 2, true}, {time.Minute, 404, 2, true},
-		{time.Hour, 404, 3, false}, {time.Minute, 200, 3, false}, {time.Hour, 200, 4, true},
+		{0, 200, 1, true}, {time.Minute, 404, 1, true}, {time.Hour, 502, 2, true}, {time.Second, 404, 2, true},
+		{time.Minute, 404, 3, false}, {time.Minute, 200, 3, false}, {time.Hour, 200, 4, true},
 	} {
 		b.clock = b.clock.Add(step.after)
 		status = step.status
-		got := s.hasOwn(make(http.Header), b.request(http.MethodGet, "/sitemap.css", nil), b.pages, document.Stylesheet)
+		got := s.hasOwn(t.Context(), document.Stylesheet)
 		if looks != step.looks || got != step.exists {
 			t.Errorf("after %s, status %d: got %d requests, %t, want %d, %t", step.after, step.status, looks, got, step.looks, step.exists)
 		}

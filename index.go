@@ -71,7 +71,7 @@ func (s *site) amend(change func(next *publication)) (before, next *publication)
 }
 
 // isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
-// confirmed, no record to be learnt again, and no date to be decided now. goesOn: the refresh goes on.
+// confirmed, no record to be learnt again, no date to be decided now, and the news are those of now. goesOn: the refresh goes on.
 func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool, now time.Time) bool {
 	if p.snapshot == nil || p.selectedBy != selectedBy {
 		return false
@@ -83,6 +83,9 @@ func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, go
 		return false
 	}
 	if due := p.history.DatesDue; !due.IsZero() && !now.Before(due) {
+		return false
+	}
+	if p.report != nil && !p.report.News.IsCurrent(p.report.At, now) {
 		return false
 	}
 	return crawl.Same(records, p.generation)

@@ -267,8 +267,7 @@ func (s *site) timeLimit(r *refreshing) crawl.TimeLimit {
 // selectPages is the stages select and build, unless nothing has changed.
 func (s *site) selectPages(ctx context.Context, r *refreshing) (selection, error) {
 	isOff := s.handler.settings.crawl.Off
-	hasNews := s.handler.News != nil // articles age
-	if !isOff && !hasNews && r.served.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn, r.batch) {
+	if !isOff && r.served.isCurrent(r.crawled.Generation, r.selectedBy, r.goesOn, r.batch) {
 		return selection{snapshot: r.served.snapshot}, nil
 	}
 	return s.build(ctx, r, false)

@@ -62,6 +62,8 @@ func (l *llms) add(p page.Page, section string) {
 	next := nearPage{depth: e.Depth, place: l.turns[turn], path: p.Path}
 	if next.place > 0 || len(l.turns) < maxTurns {
 		l.turns[turn]++
+	} else {
+		next.place = maxLinks // no more are counted
 	}
 	// Of a large site, most pages end here: titles and descriptions are copied and cleaned for few.
 	if !l.nearest.takes(next) {

@@ -551,6 +551,24 @@ func TestLLMsHeld(t *testing.T) {
 	}
 }
 
+// TestLLMsManyFolders: pages of folders beyond those that are counted do not take the room of all others.
+func TestLLMsManyFolders(t *testing.T) {
+	var pages []page.Page
+	for i := range maxTurns {
+		pages = append(pages, described(fmt.Sprintf("/%05d/", i), 9, "", ""))
+	}
+	for i := range 300 {
+		pages = append(pages, described(fmt.Sprintf("/top-%03d", i), 1, "", ""))
+	}
+	for i := range 600 {
+		pages = append(pages, described(fmt.Sprintf("/x/%03d", i), 1, "", ""))
+	}
+	slices.SortFunc(pages, page.Compare)
+	if n := strings.Count(llmsOf(t, slices.Values(pages), llmsOptions), "/top-"); n < 250 {
+		t.Errorf("%d pages of no folder are linked", n)
+	}
+}
+
 // TestLLMsSize: texts and paths of any length leave the document within its bounds, and shorter pages in it.
 func TestLLMsSize(t *testing.T) {
 	long := strings.Repeat("[", 10_000)

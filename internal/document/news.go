@@ -34,6 +34,17 @@ type News struct {
 	Pages    int                 `json:"pages"`              // articles in it
 	LeftOut  map[string]int      `json:"left_out,omitempty"` // pages that are not in it, by reason; those that are simply too old do not count
 	Examples map[string][]string `json:"examples,omitempty"` // paths of some of these
+	Until    time.Time           `json:"until,omitzero"`     // when equal pages make another document; zero: never
+}
+
+// IsCurrent reports whether equal pages make an equal document at a time as at an earlier one, after which the news, which may be
+// nil, were selected; false: also where the clock was set back.
+func (n *News) IsCurrent(selected, now time.Time) bool {
+	if n == nil {
+		return true
+	}
+	isOver := !n.Until.IsZero() && !now.Before(n.Until)
+	return !isOver && !now.Before(selected)
 }
 
 // Reasons for which a page is not in the news.
@@ -102,6 +113,12 @@ func (n *news) add(p page.Page, _ string) {
 	// Which may be a part of a larger string, as the title.
 	a := article{path: strings.Clone(p.Path), published: e.Published, day: e.PublishedDay}
 	from, until := newsTimes(e)
+	for _, at := range []time.Time{from, until} {
+		isNext := n.made.Until.IsZero() || at.Before(n.made.Until)
+		if at.After(n.Now) && isNext {
+			n.made.Until = at
+		}
+	}
 	if !n.Now.Before(until) {
 		n.older.add(a)
 		return

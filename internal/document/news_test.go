@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"regexp"
@@ -191,6 +192,36 @@ func TestNewsMost(t *testing.T) {
 		}
 		if n := len(d.Body()); n > 1<<20 {
 			t.Errorf("%s: got %d bytes", name, n)
+		}
+	}
+}
+
+// TestNewsUntil: until a time, equal pages make an equal document, and another one then.
+func TestNewsUntil(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		var pages []page.Page
+		for j := range random.IntN(6) {
+			path := fmt.Sprintf("/%d", j)
+			p := articleAt(path, time.Duration(random.IntN(96*60)-24*60)*time.Minute)
+			if random.IntN(2) == 0 {
+				p = ofDay(path, random.IntN(6)-2)
+			}
+			pages = append(pages, p)
+		}
+		_, news, d := newsOf(t, newsOptions(noon), pages...)
+		if news == nil || news.Until.IsZero() {
+			continue
+		}
+		for _, at := range []time.Time{news.Until.Add(-time.Second), news.Until} {
+			_, _, other := newsOf(t, newsOptions(at), pages...)
+			isSame := d.Document == nil && other.Document == nil || d.Document != nil && other.Document != nil && d.ETag == other.ETag
+			if isSame != at.Before(news.Until) || news.IsCurrent(noon, at) != isSame {
+				t.Fatalf("%d: until %s: at %s the same: %t", i, news.Until, at, isSame)
+			}
+		}
+		if news.IsCurrent(noon, noon.Add(-time.Second)) {
+			t.Error("current although the clock was set back")
 		}
 	}
 }

@@ -121,13 +121,15 @@ func (l *people) arrange(lang language.Tag) []*group {
 		}
 		shown[key] = g
 	}
-	groups := slices.Collect(maps.Values(shown))
-	for _, g := range append(groups, rest) {
+	groups := []*group{rest}
+	for _, key := range slices.Sorted(maps.Keys(shown)) {
+		groups = append(groups, shown[key])
+	}
+	for _, g := range groups {
 		l.takeIndexes(g, shown)
 	}
 	order := collate.New(lang, collate.Loose)
-	sortBy(order, groups, (*group).heading, func(g *group) string { return g.key })
-	groups = slices.Insert(groups, 0, rest)
+	sortBy(order, groups[1:], (*group).heading, func(g *group) string { return g.key })
 	for _, g := range groups {
 		sortBy(order, g.entries, entry.label, func(e entry) string { return e.path })
 	}

@@ -104,6 +104,29 @@ func TestPeople(t *testing.T) {
 	}
 }
 
+// TestPeopleIndexes: of two pages that may introduce a group, wherever they are, always the same one does.
+func TestPeopleIndexes(t *testing.T) {
+	o := beside
+	o.SectionOf = func(path string) string {
+		return map[string]string{"/news": "a", "/news/": "b"}[path]
+	}
+	paths := []string{"/", "/news", "/news/", "/news/1", "/news/2", "/news/3", "/news/4"}
+	in := func(section string, n int) {
+		for i := range n {
+			paths = append(paths, fmt.Sprintf("/%s/%d", section, i))
+		}
+	}
+	in("a", 5)
+	in("b", 5)
+	slices.Sort(paths)
+	first := filesOf(t, slices.Values(pagesOf(paths...)), o)[HTML].ETag
+	for range 20 {
+		if got := filesOf(t, slices.Values(pagesOf(paths...)), o)[HTML].ETag; got != first {
+			t.Fatal("the same pages make another document")
+		}
+	}
+}
+
 // TestPeopleOfSections: a section is a group, wherever its pages are.
 func TestPeopleOfSections(t *testing.T) {
 	o := beside

@@ -153,9 +153,14 @@ func checkSections(t *testing.T, s *Set, pages []page.Page, o Options) {
 			t.Errorf("the index of '%s' lists other documents:\n%s", d.Section, index)
 		}
 	}
-	for _, d := range s.All() {
+	all := s.All()
+	for i, d := range all {
 		if s.Find(d.Name) != d {
 			t.Errorf("%s is not found", d.Name)
+		}
+		isShard := func(other *Document) bool { return other.Pages > 0 }
+		if d.Index && slices.ContainsFunc(all[i:], isShard) {
+			t.Errorf("%s comes before what it lists", d.Name)
 		}
 	}
 }

@@ -59,9 +59,9 @@ func (d *Document) compare(section, first string) int {
 	return cmp.Or(strings.Compare(d.Section, section), strings.Compare(d.First, first))
 }
 
-// All are the documents. The index is the last one: whoever writes them one by one refers to no document that is missing.
+// All are the documents. An index comes after those that it lists: whoever writes them one by one refers to none that is missing.
 func (s *Set) All() []*Document {
-	return slices.Concat(s.Others, s.Shards, []*Document{s.Index})
+	return slices.Concat(s.Shards, s.Others, []*Document{s.Index})
 }
 
 // retire remembers the names of shards of the previous set, which may be nil, that no document has any more. sectionOf
@@ -183,13 +183,15 @@ func (s *Set) Equal(newer *Set) bool {
 	return s.XMLDigest() == newer.XMLDigest() && maps.EqualFunc(s.names, newer.names, isSame)
 }
 
-// XMLDigest is a digest of the index and the shards; "": s is nil.
+// XMLDigest is a digest of the indexes and shards; "": s is nil.
 func (s *Set) XMLDigest() string {
 	if s == nil {
 		return ""
 	}
+	isFile := func(d *Document) bool { return !d.Index }
+	indexes := slices.DeleteFunc(slices.Clone(s.Others), isFile)
 	h := xxhash.New()
-	for _, d := range append(slices.Clone(s.Shards), s.Index) {
+	for _, d := range slices.Concat([]*Document{s.Index}, s.Shards, indexes) {
 		_, _ = h.WriteString(d.Name + d.ETag) // which never fails
 	}
 	return fmt.Sprintf("%016x", h.Sum64())
