@@ -61,18 +61,26 @@ func judge(path string, get func(path string) Response) verdict {
 	return unknown // another file
 }
 
-// findPages returns the paths, without ".html", of files with that ending among the first 1,000 pages, but for those beside a folder of
-// that name, to which the shorter form may lead.
-func findPages(ctx context.Context, o Options) (apart []string, err error) {
+// findPages returns the paths, without ".html", of files with that ending among the first 1,000 pages: those that are not beside a folder
+// of that name, to which the shorter form may lead, if there are any.
+func findPages(ctx context.Context, o Options) ([]string, error) {
 	o.Clean = false
 	paths, err := firstPages(ctx, o, 1000)
+	var apart, beside []string
 	for _, path := range paths {
 		short, isHTML := strings.CutSuffix(path, ".html")
+		if !isHTML {
+			continue
+		}
 		i, _ := slices.BinarySearch(paths, short+"/")
-		isBeside := i < len(paths) && strings.HasPrefix(paths[i], short+"/")
-		if isHTML && !isBeside {
+		if i < len(paths) && strings.HasPrefix(paths[i], short+"/") {
+			beside = append(beside, short)
+		} else {
 			apart = append(apart, short)
 		}
+	}
+	if len(apart) == 0 {
+		return beside, err
 	}
 	return apart, err
 }

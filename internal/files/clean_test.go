@@ -67,6 +67,9 @@ func TestLearnClean(t *testing.T) {
 		"beside a folder, after others": {
 			crowd, trying(crowd, "{path}", "{path}.html"), true,
 		},
+		"all beside folders": {
+			tree{"docs.html": "docs", "docs/a/index.html": "a"}, trying(tree{"docs.html": "docs", "docs/a/index.html": "a"}, "{path}", "{path}.html"), true,
+		},
 		"beside a folder":      {besides, trying(besides, "{path}", "{path}.html"), true},
 		"folders before pages": {besides, trying(besides, "{path}", "{path}/", "{path}.html"), true},
 		"one of another folder": {tree{"a/x.html": "", "a/y.html": "", "a/z.html": "", "b/x.html": ""},

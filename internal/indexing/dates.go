@@ -240,7 +240,7 @@ func (d *dates) isOfTemplate(rec *store.Record) bool {
 // template's.
 func (d *dates) isTakenBack(rec *store.Record) bool {
 	isRecent := rec.Changed > d.rules.Now.Unix()-day
-	return isRecent && !rec.AwaitsDate() && d.rounds[rec.IsFile()].isTemplate(rec)
+	return isRecent && !rec.AwaitsDate() && d.rounds[rec.IsFile()].isTemplateSince(rec)
 }
 
 // ofNew is rule 10. The pages of an upload, or of a build, have no date.

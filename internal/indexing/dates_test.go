@@ -446,3 +446,23 @@ func TestOpenBatch(t *testing.T) {
 		records = load(t, res.Generation)
 	}
 }
+
+// TestTakenBack: a redesign takes back dates that were given since it began: of files, only those of a change that others share, as
+// a scan finds all files of it at once.
+func TestTakenBack(t *testing.T) {
+	r := round{isRedesign: true, since: 10_000, alike: map[uint64]int{7: 5}, fetched: []uint32{20_000}, looked: 10}
+	for name, test := range map[string]struct {
+		rec  store.Record
+		want bool
+	}{
+		"an application's page":   {store.Record{Found: 20_000, Difference: 1}, true},
+		"found long before":       {store.Record{Found: 1, Difference: 1}, false},
+		"a file":                  {store.Record{Found: 20_000, Difference: 1, Version: 1}, false},
+		"a file, as others":       {store.Record{Found: 20_000, Difference: 7, Version: 1}, true},
+		"found before, as others": {store.Record{Found: 1, Difference: 7}, true},
+	} {
+		if got := r.isTemplateSince(&test.rec); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}

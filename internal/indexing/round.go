@@ -88,8 +88,13 @@ func (r *round) from() int64 {
 	return r.since - hour
 }
 
-// isTemplate reports whether a change of the last day, or one that is to be dated, is the template's.
+// isTemplate reports whether a change that is to be dated is the template's.
 func (r *round) isTemplate(rec *store.Record) bool {
-	isOfRound := int64(rec.Found) >= r.from() && !isChosen(rec)
-	return r.isShared(rec.Difference) || r.isRedesign && isOfRound
+	return r.isShared(rec.Difference) || r.isRedesign && !isChosen(rec)
+}
+
+// isTemplateSince is isTemplate, of a change of the last day that was dated already. A scan finds all files of a redesign at once.
+func (r *round) isTemplateSince(rec *store.Record) bool {
+	isOfRound := !rec.IsFile() && int64(rec.Found) >= r.from()
+	return r.isShared(rec.Difference) || isOfRound && r.isTemplate(rec)
 }

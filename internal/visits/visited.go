@@ -15,8 +15,7 @@ type Visited struct {
 	dropped int
 }
 
-// Add records a visit. If there are most paths already, one by chance gives way, if it was visited before: to look for the one that was
-// visited first would take long for each visit.
+// Add records a visit. If there are most paths already, one of a few that were visited before gives way.
 func (v *Visited) Add(path string, at int64, most int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -26,15 +25,28 @@ func (v *Visited) Add(path string, at int64, most int) {
 	last, isKnown := v.paths[path]
 	if !isKnown && len(v.paths) >= most {
 		v.dropped++
-		for other, last := range v.paths { // a map's order is random
-			if last >= at {
-				return
-			}
-			delete(v.paths, other)
-			break
+		if !v.forgetOne(at) {
+			return
 		}
 	}
 	v.paths[strings.Clone(path)] = max(last, at) // it may be a part of a whole line
+}
+
+// forgetOne forgets a path that was visited before a time, if there is one among eight by chance: to look for one among
+// all would take long for each visit.
+func (v *Visited) forgetOne(before int64) bool {
+	n := 0
+	for path, at := range v.paths { // a map's order is random
+		if at < before {
+			delete(v.paths, path)
+			return true
+		}
+		n++
+		if n == 8 {
+			break
+		}
+	}
+	return false
 }
 
 // Sorted returns the paths in order, and forgets those last visited before since.
