@@ -73,7 +73,10 @@ func (r *reader) writeText(s []byte) {
 	if r.inLink {
 		r.hasOther = r.hasOther || r.leaves
 		r.linked = append(r.linked, cleaned...)
-		return
+		cleaned = []byte(" ") // what is on both sides of a link are two words, whatever it says
+	}
+	if bytes.HasSuffix(r.words, []byte(" ")) {
+		cleaned = bytes.TrimLeft(cleaned, " ")
 	}
 	r.words = append(r.words, cleaned...)
 }
