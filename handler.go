@@ -22,6 +22,8 @@ import (
 
 const robotsPath = "/robots.txt"
 
+const visitorPatience = 2 * time.Second // with a document of the site's own
+
 // ServeHTTP serves the documents of the site that the request is for, and its
 // robots.txt with the Sitemap line. Everything else goes to the next handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -225,13 +227,14 @@ func (s *site) hasOwn(ctx context.Context, name string) bool {
 // hasOwn requests a document of the site's own. An application may return a page for any path, and what a build of this module
 // has written is older than what is served. The error is of a response that says nothing.
 func (f *siteFetcher) hasOwn(ctx context.Context, name string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
 	path := f.internalDocPath(name)
 	if name == document.LLMs {
 		path = f.internalPath(f.docPath(name))
 	}
-	res, err := f.fetchData(ctx, path, document.MaxBeginning, nil)
+	request := dataRequest(path, document.MaxBeginning)
+	request.Patience = visitorPatience
+	// It waits for no turn, as a visitor waits for it.
+	res, err := f.fetch(ctx, request, nil)
 	if err != nil {
 		return false, err
 	}
