@@ -19,6 +19,10 @@ const (
 	contentXML  = "application/xml; charset=utf-8"
 	contentGzip = "application/gzip"
 	contentText = "text/plain; charset=utf-8"
+
+	// countedByServer is the most bytes of a body for which net/http sets Content-Length itself. A response with more than eight headers
+	// costs noticeably more.
+	countedByServer = 2048
 )
 
 // writeDocument writes a document in a form: the one that is requested, or, for [document.FormPlain], its encoding that the client
@@ -36,8 +40,11 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *document.Document,
 		serveContent(w, r, d.Modified, bytes.NewReader(d.Gzip))
 		return
 	}
-	// There is no condition to be met, which is what http.ServeContent is for. Of an encoded document, it says no length.
-	w.Header().Set("Content-Length", strconv.Itoa(len(d.Gzip)))
+	// There is no condition to be met, which is what http.ServeContent is for. Of an encoded document, it says no length; of a small
+	// body, net/http does, but not in response to HEAD.
+	if r.Method == http.MethodHead || len(d.Gzip) > countedByServer {
+		w.Header().Set("Content-Length", strconv.Itoa(len(d.Gzip)))
+	}
 	w.Header().Set("Last-Modified", d.Modified.Format(http.TimeFormat))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
@@ -53,25 +60,32 @@ func (s *site) fresh() time.Duration {
 
 // setHeader sets the header of a document in a form.
 func setHeader(header http.Header, d *document.Document, f document.Form, fresh time.Duration) {
-	header.Set("Etag", d.ETagOf(f))
-	header.Set("X-Robots-Tag", "noindex")
+	// The values share one allocation, but are the response's own: outer handlers may change them in place.
+	values := make([]string, 0, 8)
+	set := func(name, value string) {
+		values = append(values, value)
+		last := len(values) - 1
+		header[name] = values[last : last+1 : last+1]
+	}
+	set("Etag", d.ETagOf(f))
+	set("X-Robots-Tag", "noindex")
 	if header["Cache-Control"] == nil {
-		header.Set("Cache-Control", "max-age="+strconv.Itoa(int(fresh/time.Second)))
+		set("Cache-Control", "max-age="+strconv.Itoa(int(fresh/time.Second)))
 	}
 	if d.Type != "" {
-		header.Set("X-Content-Type-Options", "nosniff")
+		set("X-Content-Type-Options", "nosniff")
 	}
 	switch f {
 	case document.FormGzip:
-		header.Set("Content-Type", contentGzip)
+		set("Content-Type", contentGzip)
 		return
 	case document.FormText:
-		header.Set("Content-Type", contentText)
+		set("Content-Type", contentText)
 		return
 	case document.FormEncoded:
-		header.Set("Content-Encoding", "gzip")
+		set("Content-Encoding", "gzip")
 	}
-	header.Set("Content-Type", cmp.Or(d.Type, contentXML))
+	set("Content-Type", cmp.Or(d.Type, contentXML))
 	header.Add("Vary", "Accept-Encoding") // to that of outer handlers
 }
 
