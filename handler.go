@@ -245,7 +245,7 @@ func (f *siteFetcher) hasOwn(ctx context.Context, name string) (bool, error) {
 	isOwn := strings.HasPrefix(contentType, "text/css")
 	if name == document.LLMs {
 		isText := strings.HasPrefix(contentType, "text/") && !html.IsHTML(contentType)
-		isOwn = isText && !bytes.Contains(res.Body, []byte(document.LLMsMark))
+		isOwn = isText && !bytes.Contains(res.Body, []byte(document.Mark))
 	}
 	return res.Status == http.StatusOK && isOwn, nil
 }

@@ -347,7 +347,7 @@ func TestOwnFiles(t *testing.T) {
 	}
 	missing := func(http.ResponseWriter) error { return caddyhttp.Error(http.StatusNotFound, nil) }
 	broken := func(http.ResponseWriter) error { return errors.New("broken") }
-	build := "# Old\n\n> " + strings.Repeat("é", 900) + "\n\n" + document.LLMsMark + "\n"
+	build := "# Old\n\n> " + strings.Repeat("é", 900) + "\n\n" + document.Mark + "\n"
 	ours := map[string]string{css: "caddy-sitemap", document.LLMs: "# "}
 	for name, test := range map[string]struct {
 		path  string
@@ -453,7 +453,7 @@ func TestOwnForAll(t *testing.T) {
 	r.Header.Set("Accept", "text/plain")
 	w := httptest.NewRecorder()
 	_ = b.handler.ServeHTTP(w, r, b.pages)
-	if !strings.Contains(w.Body.String(), document.LLMsMark) {
+	if !strings.Contains(w.Body.String(), document.Mark) {
 		t.Errorf("got %s", w.Body)
 	}
 }

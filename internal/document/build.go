@@ -27,7 +27,7 @@ const (
 const maxFrame = MaxBeginning
 
 // Bounds of memory. Where pages of all sections come in turns, as with a pattern such as */de/*, each section holds those of one
-// document at once: a million in all, each of which takes about 200 bytes, beside those that are in no section.
+// document at once: a million in all, each of which takes about 200 bytes besides extensions, beside those that are in no section.
 const (
 	MaxSections = 100
 	maxHeld     = 1_000_000

@@ -13,10 +13,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// LLMsMark is near the beginning of the document for language models, by which builds know their files. It is no line
-// of a list: parsers of the format take each of these for a link.
-const LLMsMark = Mark
-
 const (
 	maxLinks    = 500     // pages of the document
 	maxLLMs     = 256_000 // bytes of it
@@ -84,7 +80,8 @@ func (l *llms) finish() {
 	if l.front.description != "" {
 		head += "> " + asBlock(l.front.description) + "\n\n"
 	}
-	head += LLMsMark + "\n\nAll pages are in the [sitemap](" + asDestination(l.Sitemap+extension) + ").\n"
+	// The mark is no line of a list: parsers of the format take each of these for a link.
+	head += Mark + "\n\nAll pages are in the [sitemap](" + asDestination(l.Sitemap+extension) + ").\n"
 	left := maxLLMs - len(head)
 	// By text: parsers of the format take only the last one of two headings that are alike.
 	lists := map[string]string{restHeading: ""}

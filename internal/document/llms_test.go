@@ -101,7 +101,7 @@ func parseMarkdown(body string) (d llmsDocument, err error) {
 				d.chapters[last].links = append(d.chapters[last].links, link)
 			}
 		case *ast.HTMLBlock:
-			if got := string(n.Lines().Value(source)); strings.TrimSpace(got) != LLMsMark {
+			if got := string(n.Lines().Value(source)); strings.TrimSpace(got) != Mark {
 				return d, fmt.Errorf("HTML %q", got)
 			}
 		case *ast.Paragraph:
@@ -228,7 +228,7 @@ func parseLLMs(t testing.TB, body string) llmsDocument {
 	if strings.Contains(body, "{{") {
 		t.Error("Caddy's templates, around the handler, would execute a text")
 	}
-	if len(body) > maxLLMs || len(links) > maxLinks || !utf8.ValidString(body) || !strings.Contains(body[:min(len(body), 4<<10)], LLMsMark) {
+	if len(body) > maxLLMs || len(links) > maxLinks || !utf8.ValidString(body) || !strings.Contains(body[:min(len(body), 4<<10)], Mark) {
 		t.Errorf("%d bytes, %d links", len(body), len(links))
 	}
 	return d

@@ -30,8 +30,8 @@ func (s Schema) Namespace() string {
 	return "http://www.sitemaps.org/schemas/sitemap/0.9"
 }
 
-// Mark is near the beginning of every XML document, as a comment. Builds and servers know their own by it: others name and lay out
-// theirs alike, and those are to be kept and read.
+// Mark is near the beginning of every XML document, and of the one for language models, as a comment. Builds and servers know their own
+// by it: others name and lay out theirs alike, and those are to be kept and read.
 const Mark = "<!-- caddy-sitemap -->"
 
 // MaxBeginning is within how many bytes of a document its Mark is: the name of the stylesheet may be long.
