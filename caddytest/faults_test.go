@@ -9,12 +9,13 @@ import (
 )
 
 // promptly runs a function, such as a refresh, reload or Stop, that is to end before a request does that hangs: that takes
-// ten seconds. By design, waiting for the storage or for what Stop cancels may add up to three.
+// ten seconds. By design, waiting for the storage or for what Stop cancels may add up to three. With the race detector on, a
+// busy machine takes any time for it.
 func promptly(t *testing.T, what string, run func()) {
 	t.Helper()
 	begun := time.Now()
 	run()
-	if took := time.Since(begun); took > 9*time.Second {
+	if took := time.Since(begun); took > 9*time.Second && !harness.Race {
 		t.Errorf("%s takes %s", what, took)
 	}
 }
