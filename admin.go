@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
@@ -291,10 +291,9 @@ func (s *site) status() siteStatus {
 		st.Since = toSecond(snapshot.Index.Modified)
 		st.Sections = s.sectionsStatus(served)
 	}
-	if member := s.state.fleet; member != nil {
-		status := s.storageStatus(member)
-		st.Storage = &status
-		st.confirmBy(&status, s.app.now())
+	if s.node != nil {
+		st.Storage = s.storageStatus()
+		st.confirmBy(st.Storage)
 	}
 	if rep := st.LastRefresh; rep != nil && rep.Result == outcome.Empty {
 		explained := *rep
@@ -327,19 +326,17 @@ func (s *site) pauseStatus() *pauseStatus {
 	return &pauseStatus{Until: toSecond(p.Until), Status: p.Status}
 }
 
-// confirmBy takes the age of what the shared storage has for that of the last refresh: other nodes may have confirmed what this
-// one serves since.
-func (st *siteStatus) confirmBy(storage *storageStatus, now time.Time) {
+// confirmBy takes the last sign of life of the leader for the time of the last refresh: it leads only while its refreshes succeed.
+func (st *siteStatus) confirmBy(storage *storageStatus) {
 	rep := st.LastRefresh
-	if rep == nil || storage.Generation == 0 {
+	if rep == nil || storage.Leads || storage.Leader == "" {
 		return
 	}
 	if rep.Result != outcome.Published && rep.Result != outcome.Unchanged {
 		return
 	}
-	age := time.Duration(storage.Age * float64(time.Second))
 	confirmed := *rep // a report never changes
-	confirmed.Confirmed = toSecond(now.Add(-age))
+	confirmed.Confirmed = toSecond(storage.Seen)
 	st.LastRefresh = &confirmed
 }
 
@@ -358,11 +355,9 @@ func (s *site) addVisits(st *siteStatus) {
 
 // storageStatus is what there is to show of the storage that a site's processes share.
 type storageStatus struct {
-	fleet.Status
-	Name  string             `json:"name"`            // of the host, and the first digits of the node's ID
-	State string             `json:"state,omitempty"` // why nothing is served, or only what this process has found; "": neither
-	Vote  string             `json:"vote,omitempty"`  // why this process does not refresh the site, though it is due; "": it may
-	Nodes []fleet.NodeStatus `json:"nodes,omitempty"` // the others that live
+	replica.Status
+	Key   string `json:"key"`             // prefix of the keys: processes with the same one share the site
+	State string `json:"state,omitempty"` // why nothing is served, or only what this process has found; "": neither
 }
 
 // States of a process that has not read the storage yet.
@@ -371,25 +366,14 @@ const (
 	stateAlone = "alone"   // what it has found by itself is
 )
 
-// votes are the votes as operators see them.
-var votes = map[fleet.Vote]string{
-	fleet.Outvoted: "outvoted",
-	fleet.Yields:   "yields",
-}
-
-func (s *site) storageStatus(member *fleet.Member) storageStatus {
-	status := storageStatus{
-		Status: member.Status(),
-		Name:   member.Name(),
-		Vote:   votes[member.Judge().Vote],
-		Nodes:  member.Nodes(),
-	}
+func (s *site) storageStatus() *storageStatus {
+	status := storageStatus{Status: s.node.Status(), Key: s.node.Prefix}
 	if s.waitsForFleet() {
 		status.State = stateWaits
-	} else if member.IsAlone() {
+	} else if s.isAlone() {
 		status.State = stateAlone
 	}
-	return status
+	return &status
 }
 
 // stage is what a refresh is at, and since when.

@@ -25,6 +25,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
@@ -282,27 +283,25 @@ func TestStatusReasons(t *testing.T) {
 	}
 }
 
-// TestConfirmBy: what other nodes have confirmed is of the age of the storage, unless the refresh here ended otherwise.
+// TestConfirmBy: where another process leads, its last sign of life confirms what is served, unless its refresh ended otherwise.
 func TestConfirmBy(t *testing.T) {
-	now := time.Unix(1000, 0)
 	own := time.Unix(10, 0)
-	confirmed := time.Unix(940, 0)
+	seen := time.Unix(940, 0)
 	for _, test := range []struct {
-		result     outcome.Result
-		generation uint64
-		want       time.Time
+		result  outcome.Result
+		storage replica.Status
+		want    time.Time
 	}{
-		{outcome.Published, 1, confirmed},
-		{outcome.Unchanged, 1, confirmed},
-		{outcome.Unchanged, 0, own},
-		{outcome.HeldBack, 1, own},
+		{outcome.Published, replica.Status{Leader: "a"}, seen},
+		{outcome.Unchanged, replica.Status{Leader: "a"}, seen},
+		{outcome.Unchanged, replica.Status{Leader: "this one", Leads: true}, own},
+		{outcome.Unchanged, replica.Status{}, own},
+		{outcome.HeldBack, replica.Status{Leader: "a"}, own},
 	} {
 		last := &report.Report{Result: test.result, Confirmed: own}
 		st := siteStatus{LastRefresh: last}
-		var storage storageStatus
-		storage.Generation = test.generation
-		storage.Age = 60
-		st.confirmBy(&storage, now)
+		test.storage.Seen = seen
+		st.confirmBy(&storageStatus{Status: test.storage})
 		if got := st.LastRefresh.Confirmed; !got.Equal(test.want) || !last.Confirmed.Equal(own) {
 			t.Errorf("%+v: got %s", test, got)
 		}

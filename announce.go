@@ -15,9 +15,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -103,17 +103,13 @@ func (s *site) wantsAnnouncements() bool {
 const whyUnannounced = "visitors need a client certificate, by 'client_auth' of the site's TLS policy: " +
 	"if a proxy in front of Caddy has one, set 'trusted_proxies'"
 
-// loadAnnouncer loads what the site has announced, and reports whether there is anything to announce, to whom.
-func (s *site) loadAnnouncer(ctx context.Context) bool {
+// loadAnnouncer loads what the site has announced, and reports whether there is anything to announce, to whom. isNewer: another
+// process may have stored it.
+func (s *site) loadAnnouncer(ctx context.Context, isNewer bool) bool {
 	if !s.announces() || s.app.isSuperseded() {
 		return false
 	}
 	s.adopt()
-	member := s.state.fleet
-	if member != nil {
-		_ = member.Queue.Poll(ctx) // its errors are those of polls of the records
-	}
-	isNewer := member != nil && member.Queue.Newer()
 	damage, err := s.state.announcer.Load(ctx, s.announceConfig(), isNewer, s.app.now())
 	s.logger.OnceIf(damage != nil, zap.WarnLevel, "damaged announcements",
 		"the stored announcements are damaged: they are begun anew", zap.Error(damage))
@@ -124,7 +120,7 @@ func (s *site) loadAnnouncer(ctx context.Context) bool {
 
 // isOwnTrouble reports whether an error of the storage is not that the site is stopped, or that another process was first.
 func (s *site) isOwnTrouble(err error) bool {
-	return s.ctx.Err() == nil && !errors.Is(err, fleet.ErrLost)
+	return s.ctx.Err() == nil && !errors.Is(err, replica.ErrFollows)
 }
 
 // announcerFailed logs once what failed of reading changes, or of storing what is announced.
@@ -169,12 +165,11 @@ func (s *site) runAnnouncements() {
 	})
 }
 
-// announcesNow reports whether it is this process that sends what changed: of those that share the site, the one that has
-// committed it, once all others serve it.
+// announcesNow reports whether it is this process that sends what changed: of those that share the site, the one that leads. It
+// waits at first, as another one may not know yet that it does not lead any more.
 func (s *site) announcesNow(ctx context.Context) bool {
-	member := s.state.fleet
-	isSender := member == nil || member.Settled()
-	return isSender && s.main.Load() == nil && s.loadAnnouncer(ctx)
+	isSender := s.node == nil || s.node.LeadsSince(AnnounceAfter)
+	return isSender && s.main.Load() == nil && s.loadAnnouncer(ctx, false)
 }
 
 // moved yields what has become of pages since a time.
@@ -231,10 +226,8 @@ func (s *site) tellAnnouncer(ctx context.Context, before *document.Set, out *rep
 	if !s.announces() {
 		return
 	}
-	// A process of a fleet may know less of what was listed than the records do. These tell it only if pages were selected.
-	mayBeFirst := before == nil || s.state.fleet != nil && out.Selected.IsMade()
 	p := announce.Publication{
-		First:     mayBeFirst && out.Selected.Before == 0,
+		First:     before == nil && out.Selected.Before == 0,
 		Complete:  !out.Partial && !out.IsSuspicious() && out.Crawled.Pending == 0,
 		Documents: map[announce.Kind]string{announce.Ping: out.Snapshot.XMLDigest()},
 	}

@@ -153,10 +153,24 @@ func TestAnnouncesNow(t *testing.T) {
 		}
 		latest.Store(was)
 	}
-	_, shared := sharing(t, t.TempDir(), pings)
-	if shared.announcesNow(t.Context()) {
-		t.Error("a node announces that has committed nothing")
-	}
+	inBubble(t, func(t *testing.T, _ *bench) {
+		_, s := sharing(t, store.NewMemory(), pings)
+		if s.announcesNow(t.Context()) {
+			t.Error("a process announces that does not lead")
+		}
+		lead(t, s)
+		if s.announcesNow(t.Context()) {
+			t.Error("a process announces that has just begun to lead")
+		}
+		f := follower{site: s}
+		for range 10 {
+			time.Sleep(maxPoll)
+			f.poll(t.Context())
+		}
+		if !s.announcesNow(t.Context()) {
+			t.Error("the process that leads announces nothing")
+		}
+	})
 }
 
 // TestDamagedAnnouncer: announcements that cannot be read are begun anew, with another key.
@@ -169,8 +183,8 @@ func TestDamagedAnnouncer(t *testing.T) {
 		if err := file.Save(t.Context(), func() ([]byte, error) { return []byte(stored), nil }); err != nil {
 			t.Fatal(err)
 		}
-		s.state.announcer = announce.New(file, nil)
-		isLoaded := s.loadAnnouncer(t.Context())
+		s.state.announcer = announce.New(file)
+		isLoaded := s.loadAnnouncer(t.Context(), false)
 		key := s.state.announcer.Key()
 		warnings := b.logged("the stored announcements are damaged: they are begun anew")
 		if !isLoaded || (key == "0123456789abcdef") != (i == 0) || !announce.IsKey(key) || warnings != i {
@@ -188,9 +202,9 @@ func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs
 func TestUnreadAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	s := b.site("named.example")
-	s.state.announcer = announce.New(persist.NewFile(unreadable{}, "announced.json"), nil)
+	s.state.announcer = announce.New(persist.NewFile(unreadable{}, "announced.json"))
 	for range 3 {
-		if s.loadAnnouncer(t.Context()) || s.state.announcer.Key() != "" {
+		if s.loadAnnouncer(t.Context(), false) || s.state.announcer.Key() != "" {
 			t.Error("it is loaded")
 		}
 	}
@@ -300,14 +314,19 @@ func TestKeyFile(t *testing.T) {
 		"another ending":  {method: http.MethodGet, path: "/" + key + ".text", status: http.StatusTeapot},
 		"in a folder":     {method: http.MethodGet, path: "/a/" + key + ".txt", status: http.StatusTeapot},
 		"an alias":        {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.main.Store(s) }, status: http.StatusTeapot},
-		"not loaded":      {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.state.announcer = announce.New(nil, nil) }, status: http.StatusTeapot},
+		"not loaded":      {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.state.announcer = announce.New(nil) }, status: http.StatusTeapot},
 		"a private site":  {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.private = true }, status: http.StatusTeapot},
 		"no announcement": {method: http.MethodGet, path: "/" + key + ".txt", change: func(s *site) { s.handler.IndexNow = nil }, status: http.StatusTeapot},
 	} {
 		b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 		s := b.site("named.example")
-		s.state.announcer = announce.New(persist.NewFile(nil, ""), []byte(`{"key":"`+key+`"}`))
-		if !s.loadAnnouncer(t.Context()) {
+		stored := persist.NewFile(store.NewMemory(), "announced.json")
+		err := stored.Save(t.Context(), func() ([]byte, error) { return []byte(`{"key":"` + key + `"}`), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.state.announcer = announce.New(stored)
+		if !s.loadAnnouncer(t.Context(), false) {
 			t.Fatal("it is not loaded")
 		}
 		if test.change != nil {
@@ -315,7 +334,7 @@ func TestKeyFile(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		r := b.request(test.method, "http://named.example"+test.path, nil)
-		err := b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		err = b.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 			w.WriteHeader(http.StatusTeapot)
 			return nil
 		}))

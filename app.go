@@ -394,7 +394,10 @@ func (a *App) hasRoom() bool {
 
 // run starts what goes on for a site until the App or the site is stopped.
 func (a *App) run(s *site) {
-	a.group.Go(s.refreshWhenDue)
+	a.group.Go(func() {
+		s.refreshWhenDue()
+		s.leaveFleet()
+	})
 	a.group.Go(s.runAnnouncements)
 	a.group.Go(s.pollFleet)
 	if s.watch != nil {

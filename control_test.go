@@ -539,7 +539,7 @@ func TestRestorePublication(t *testing.T) {
 			b := newBench(t, nil)
 			s := b.site("named.example")
 			if test.isShared {
-				_, s = sharing(t, t.TempDir(), nil)
+				_, s = sharing(t, store.NewMemory())
 			}
 			test.before.site = s.sitemap
 			s.state.published.Store(test.before)

@@ -45,7 +45,6 @@ type circumstances struct {
 	selectedBy uint64    // by which settings pages were selected
 	newFailed  string    // names sources that failed, and could be read when pages were last confirmed; "": there is none
 	lost       bool      // records were lost, and not all of their pages are fetched again
-	unseen     bool      // other processes share the site, and none of them sees what this one does
 	now        time.Time // the batch of the refresh
 }
 
@@ -54,8 +53,6 @@ const (
 	reasonHalf  = "less than half of the pages would be left"
 	reasonFifth = "more than a fifth of the pages would go at once: %s"
 	reasonLost  = "stored records were lost: their pages are fetched again"
-
-	reasonUnseen = "pages would go that only this node does not see"
 )
 
 // decide decides what becomes of a selection. It is checked against a table over all combinations: see TestDecide.
@@ -95,7 +92,7 @@ func decideMade(before *publication, sel selection, c circumstances, sameSetting
 	}
 	// What an operator has requested or configured is intended.
 	isIntended := c.demanded || !sameSettings
-	reason := suspicion(served, selected, &sel.result, c.unseen)
+	reason := suspicion(served, selected, &sel.result)
 	if isIntended || reason == "" {
 		return decision{verdict: replace, reason: unread}
 	}
@@ -137,8 +134,8 @@ func isTooEarly(before *publication, sel selection, c circumstances, sameSetting
 	return isEmpty && (c.hasTime || !c.gathered)
 }
 
-// suspicion returns why a change may be the work of a fault; "": it is usual. unseen is that of the circumstances.
-func suspicion(served, selected int, result *indexing.Result, unseen bool) string {
+// suspicion returns why a change may be the work of a fault; "": it is usual.
+func suspicion(served, selected int, result *indexing.Result) string {
 	if 2*selected < served {
 		return reasonHalf
 	}
@@ -151,16 +148,7 @@ func suspicion(served, selected int, result *indexing.Result, unseen bool) strin
 			return fmt.Sprintf(reasonFifth, status)
 		}
 	}
-	// A node whose root lags behind a deployment misses pages that all others have.
-	if unseen && removes(result) {
-		return reasonUnseen
-	}
 	return ""
-}
-
-// removes reports whether pages go that are no longer there.
-func removes(result *indexing.Result) bool {
-	return result.Regressed[indexing.Absent]+result.Regressed[indexing.NotFound] > 0
 }
 
 // ending returns how the refresh, or a part of it, has ended by the decision: where it has a reason, something is held back,

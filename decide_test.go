@@ -14,7 +14,7 @@ import (
 
 // question is one combination of everything that decide depends on. Ten pages are served, or none.
 type question struct {
-	goesOn, gathered, waiting, demanded, off, serves, same, isMade, unread, lost, held, unseen bool
+	goesOn, gathered, waiting, demanded, off, serves, same, isMade, unread, lost, held bool
 
 	selected int // pages; 0: no snapshot
 	before   int // pages that the records say were listed
@@ -36,11 +36,11 @@ var batch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 func questions(every int) iter.Seq[question] {
 	n := 0
 	return func(yield func(question) bool) {
-		for bits := range 1 << 12 {
+		for bits := range 1 << 11 {
 			is := func(i int) bool { return bits>>i&1 != 0 }
 			q := question{
 				goesOn: is(0), gathered: is(1), waiting: is(2), demanded: is(3), off: is(4), serves: is(5),
-				same: is(6), isMade: is(7), unread: is(8), lost: is(9), held: is(10), unseen: is(11),
+				same: is(6), isMade: is(7), unread: is(8), lost: is(9), held: is(10),
 			}
 			for _, q.selected = range []int{0, 4, 5, 9, 10, 11} {
 				for _, q.before = range []int{4, 5} {
@@ -82,7 +82,7 @@ func (q *question) ask() decision {
 	sel.result.Regressed[q.loss.status] = q.loss.pages
 	c := circumstances{
 		goesOn: q.goesOn, gathered: q.gathered, hasTime: q.waiting, demanded: q.demanded, crawlOff: q.off,
-		lost: q.lost, unseen: q.unseen, now: batch, selectedBy: 2,
+		lost: q.lost, now: batch, selectedBy: 2,
 	}
 	if q.same {
 		c.selectedBy = p.selectedBy
@@ -107,11 +107,6 @@ func (q *question) shrinks() bool { return q.selected < q.served() }
 // asBefore reports whether something is served that was selected by the same settings.
 func (q *question) asBefore() bool { return q.serves && q.same }
 
-// isGone reports whether pages are lost that are no longer there.
-func (q *question) isGone() bool {
-	return q.loss.pages > 0 && (q.loss.status == indexing.Absent || q.loss.status == indexing.NotFound)
-}
-
 // fault is what makes a change suspicious.
 func (q *question) fault() string {
 	isMany := float64(q.loss.pages) > float64(q.served())/5
@@ -120,8 +115,6 @@ func (q *question) fault() string {
 		return "less than half of the pages would be left"
 	case isMany && q.loss.status != indexing.Absent:
 		return "more than a fifth of the pages would go at once: " + q.loss.status.String()
-	case q.unseen && q.isGone():
-		return "pages would go that only this node does not see"
 	}
 	return ""
 }

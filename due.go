@@ -42,11 +42,6 @@ type prospects struct {
 	datesDue   time.Time // when dates can be decided that wait for the end of a deployment
 	hasRefetch bool      // an operator wants pages fetched again, and no crawl has begun with them
 
-	// The other processes that refresh the site.
-	shared     bool      // there are some
-	sharedDue  time.Time // when this process is to refresh the site, by what all of them do
-	isFollowed bool      // the last refresh was left to another process
-
 	isChanged bool // since the last refresh began, a change of a file was told, or own sitemaps were read
 }
 
@@ -58,9 +53,6 @@ func due(p prospects) time.Time {
 	switch {
 	case p.noticed:
 		return p.now
-	case p.shared && !p.failed:
-		// A process that has failed plans as if it were alone: it may be the only one that can refresh the site.
-		return dueInFleet(p)
 	case !p.planned.IsZero():
 		return dueAsPlanned(p)
 	}
@@ -73,20 +65,6 @@ func due(p prospects) time.Time {
 		pause = min(pause, retryRefetch)
 	}
 	return p.now.Add(max(pause, 0))
-}
-
-// dueInFleet returns when a process refreshes a site that others refresh, too.
-func dueInFleet(p prospects) time.Time {
-	retry := p.now.Add(retryEmpty)
-	// No other process knows which pages the operator wants.
-	if p.hasRefetch {
-		return retry
-	}
-	// It need not look again at once: the polls notice what the other process commits.
-	if p.isFollowed && p.sharedDue.Before(retry) {
-		return retry
-	}
-	return p.sharedDue
 }
 
 // dueAsPlanned returns when a site is due that goes on from the configuration before.
@@ -217,31 +195,10 @@ func (s *site) conclude(out *report.Refresh, begun time.Time) {
 	defer s.planning.Unlock()
 	p := s.prospects(out, begun)
 	s.prospected = &p
-	s.addShared(&p, out.Result)
 	at := s.plan(p)
 	if out.IsSettled() && !s.app.isSuperseded() {
 		// The next configuration goes on from here, unless it looks at the site otherwise.
 		next := nextRefresh{at, s.fetcher.digest()}
 		s.amend(func(served *publication) { served.next = next })
 	}
-}
-
-// addShared adds what the processes that share the site plan, after a refresh with a result.
-func (s *site) addShared(p *prospects, result outcome.Result) {
-	member := s.state.fleet
-	// Nobody commits for an alias, nor by the settings of a configuration that was superseded.
-	isCommitted := result != outcome.Alias && result != outcome.Superseded
-	if member == nil || !isCommitted {
-		return
-	}
-	isLeft := result == outcome.Followed || result == outcome.Later
-	// A process that waits for the storage, with nothing to serve, begins when that is read or its patience is over.
-	isJoining := isLeft && !p.serves
-	// Until something is committed, each process plans as if it were alone.
-	if member.IsEmpty() && !isJoining {
-		return
-	}
-	p.shared = true
-	p.sharedDue = member.DueFor(s.standing())
-	p.isFollowed = isLeft
 }

@@ -50,9 +50,7 @@ func TestDue(t *testing.T) {
 
 		{"an operator waits for it, and it failed", time.Second, prospects{serves: true, hasRefetch: true, failed: true, cost: time.Hour}, time.Minute + time.Second},
 		{"an operator waits for it, and it failed, and nothing is served", time.Second, prospects{hasRefetch: true, failed: true}, time.Second + retryEmpty},
-		{"an operator waits for it, and another process does so", time.Second, prospects{serves: true, hasRefetch: true, shared: true, isFollowed: true, sharedDue: at(time.Hour)}, time.Second + retryEmpty},
-
-		{"noticed, and shared", time.Second, prospects{serves: true, noticed: true, shared: true, sharedDue: at(time.Hour)}, time.Second},
+		{"noticed", time.Second, prospects{serves: true, noticed: true}, time.Second},
 	} {
 		test.p.now = at(test.now)
 		test.p.begun = begun
@@ -124,14 +122,6 @@ var occasions = []occasion{
 	{"a file has changed", func(p *prospects) bool { return p.isChanged }, func(p *prospects) time.Time { return p.paid(time.Time{}) }},
 }
 
-// byOthers is when a site is due that other processes refresh, too; ok is false where they do not count.
-func byOthers(p *prospects) (at time.Time, ok bool) {
-	if p.isFollowed {
-		return p.after(p.sharedDue, 5*time.Second), p.shared && hasEnded(p)
-	}
-	return p.sharedDue, p.shared && hasEnded(p)
-}
-
 // allProspects are all combinations, or one of so many, with each time on both sides of each limit.
 func allProspects(every int) iter.Seq[prospects] {
 	const interval = time.Minute
@@ -192,19 +182,6 @@ func TestOccasions(t *testing.T) {
 			wrong++
 			t.Errorf("%s: %+v: got %s, want %s", occasions[first].name, p, got.Sub(p.now), want.Sub(p.now))
 		}
-		p.shared = true
-		for _, p.isFollowed = range []bool{false, true} {
-			for _, p.sharedDue = range []time.Time{p.begun, p.next} {
-				want := want
-				if at, ok := byOthers(&p); ok {
-					want = at
-				}
-				if got := due(p); !got.Equal(want) {
-					t.Fatalf("shared: %+v: got %s, want %s", p, got.Sub(p.now), want.Sub(p.now))
-				}
-			}
-		}
-		p.shared = false
 		p.planned = p.begun
 		want = p.planned
 		if most := p.now.Add(p.interval); want.After(most) {

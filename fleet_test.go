@@ -1,202 +1,616 @@
 package sitemap
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/certmagic"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
-	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// sharing is a bench of a node that shares its sites in a folder.
-func sharing(t *testing.T, folder string, change func(*bench)) (*bench, *site) {
+// sharing is a bench of a process, in a bubble, that shares its site in a storage.
+func sharing(t *testing.T, shared store.Storage, change ...func(*bench)) (*bench, *site) {
 	t.Helper()
 	b := newBench(t, func(h *Handler) { h.sources = []input{new(SourceTraffic)} })
-	b.app.sharing, b.app.folder, b.app.ctx = storageSetting{kind: inCaddys}, t.TempDir(), emptyContext(t)
-	if change != nil {
+	b.app.now = time.Now
+	b.app.sharing = storageSetting{kind: inCaddys, shared: store.BoundedApart(shared)}
+	b.app.folder = t.TempDir()
+	b.app.ctx = emptyContext(t)
+	for _, change := range change {
 		change(b)
 	}
-	s := b.site("named.example")
-	s.state.fleet.Configure(&certmagic.FileStorage{Path: folder}, 0)
-	return b, s
+	return b, b.site("named.example")
 }
 
-// freeLocks drops a site in a bubble, and waits until what keeps the files of its locks has noticed.
-func freeLocks(s *site) {
-	s.drop()
-	time.Sleep(time.Minute)
-}
-
-// TestFollower: a node that loads what another one has published requests nothing, and knows what that one has found.
-func TestFollower(t *testing.T) {
-	folder := t.TempDir()
-	b1, first := sharing(t, folder, nil)
-	b1.lists("/a", "/b")
-	pages := b1.pages
-	b1.pages = func(w http.ResponseWriter, r *http.Request) error {
-		if r.URL.Path != robotsPath {
-			return pages(w, r)
-		}
-		w.Header().Set("Content-Type", contentText)
-		_, err := io.WriteString(w, "User-agent: *\nDisallow: /c")
-		return err
+// lead has a process lead whose site nobody shares yet.
+func lead(t *testing.T, s *site) {
+	t.Helper()
+	f := follower{site: s}
+	for range 2 {
+		f.poll(t.Context())
+		time.Sleep(3 * time.Second)
 	}
-	b1.refresh(first)
-	b2, second := sharing(t, folder, nil)
-	b2.clock = b1.clock
-	b2.pages = func(_ http.ResponseWriter, r *http.Request) error {
-		t.Errorf("%s is requested", r.URL.Path)
-		return nil
-	}
-	second.run()
-	probed := second.probed.Load()
-	if pagesOf(second.published().snapshot) != 2 || probed == nil || probed.robots.rules.Allows("/c") || !probed.robots.rules.Allows("/a") {
-		t.Errorf("%d pages, %+v", pagesOf(second.published().snapshot), probed)
-	}
-	second.run() // nothing is newer
-}
-
-// TestStoredProbe: what is stored of a probe is what was found.
-func TestStoredProbe(t *testing.T) {
-	p := &probeResult{
-		blocked: "refused", status: 403, remedy: "none", canonicalHost: "www.example.com", byLinks: true,
-		siteFiles: siteFiles{root: "/srv", fs: "zip"},
-	}
-	p.robots.closed = true
-	p.robots.rules = robotstxt.ReadRules([]byte("User-agent: *\nDisallow: /private/*.html$\nAllow: /private/open"), "Googlebot")
-	if got := storeProbe(p).probe(); !reflect.DeepEqual(got, p) {
-		t.Errorf("got %+v, want %+v", got, p)
-	}
-	if got := storeProbe(new(probeResult)).probe(); !reflect.DeepEqual(got, new(probeResult)) {
-		t.Errorf("of nothing: got %+v", got)
+	if !s.node.Leads() {
+		t.Fatalf("it does not lead: %+v", s.node.Status())
 	}
 }
 
-// TestFleetSettings: a site goes on from the records of the time before it was shared, and of other settings.
-func TestFleetSettings(t *testing.T) {
-	folder, local := t.TempDir(), t.TempDir()
-	firstSeen := func(s *site, path string) int64 {
-		for r, err := range s.published().generation.Records(t.Context()) {
-			if err == nil && r.Path == path {
-				return r.First
-			}
-		}
-		return 0
-	}
-	alone := newBench(t, nil)
-	alone.app.folder = local
-	s := alone.site("named.example")
-	alone.refresh(s)
-	want, before := firstSeen(s, "/a"), int64(0)
-	stop := func(b *bench, s *site) { // as where the process ends
+// runs runs a process, of which it says how many pages it serves. end stops it, as Caddy does.
+func runs(b *bench, s *site) (pages func() int, end func()) {
+	b.app.run(s)
+	return func() int { return pagesOf(s.published().snapshot) }, func() {
+		_ = b.app.Stop()
 		s.drop()
-		b.app.sites, b.app.keys = nil, make(map[string]bool)
-	}
-	stop(alone, s)
-	for i, settings := range []uint64{0, 1, 0, 2} { // the last has no folder that it knows
-		b, s := sharing(t, folder, func(b *bench) {
-			if b.handler.settings.digest = settings; settings < 2 {
-				b.app.folder = local
-			}
-			b.clock = b.clock.Add(time.Duration(i+1) * time.Hour)
-			b.lists("/a", fmt.Sprint("/b", min(i, 2)))
-		})
-		r, _ := s.state.records.Acquire(t.Context())
-		if s.restore(t.Context(), r); (s.published().snapshot != nil) != (settings == 0) {
-			t.Errorf("settings %d: serves what other settings have made: %t", settings, settings > 0)
-		}
-		r.Release()
-		b.clock = b.clock.Add(time.Hour) // it is due
-		if got := b.refresh(s); pagesOf(got) != 2 || firstSeen(s, "/a") != want || want == 0 {
-			t.Errorf("settings %d: %d pages, seen first at %d, want %d", settings, pagesOf(got), firstSeen(s, "/a"), want)
-		}
-		seen := firstSeen(s, fmt.Sprint("/b", min(i, 2)))
-		if i == 3 && seen != before {
-			t.Errorf("settings %d do not go on from the latest: seen first at %d, want %d", settings, seen, before)
-		}
-		before = seen
-		if status := s.status().Storage; status.Generation == 0 || status.Error != "" {
-			t.Errorf("settings %d: %+v", settings, status)
-		}
-		stop(b, s)
 	}
 }
 
-// TestFleetSignals: a node whose visitors found a listed page gone refreshes the site before the one that did so last. Of what
-// is not listed, nobody is told.
-func TestFleetSignals(t *testing.T) {
-	folder := t.TempDir()
-	b1, first := sharing(t, folder, nil)
-	b1.refresh(first)
-	b2, second := sharing(t, folder, nil)
-	b2.clock = b1.clock
-	second.run()
-	comesFirst := func() bool {
-		return second.state.fleet.DueFor(second.standing()).Before(first.state.fleet.DueFor(first.standing()))
+// TestFleet: one process refreshes the site, and the others serve what it has published, a poll later, and request nothing. If
+// it stops, another one goes on at once, and no page is requested again.
+func TestFleet(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		b1, first := sharing(t, shared)
+		b1.lists("/a", "/b")
+		pages1, end1 := runs(b1, first)
+		time.Sleep(5 * time.Second)
+		if pages1() != 2 || !first.node.Leads() {
+			t.Fatalf("the first one serves %d pages: %+v", pages1(), first.status().Storage)
+		}
+		b2, second := sharing(t, shared)
+		requested := new(atomic.Bool)
+		b2.pages = func(http.ResponseWriter, *http.Request) error {
+			requested.Store(true)
+			return nil
+		}
+		pages2, end2 := runs(b2, second)
+		defer end2()
+		time.Sleep(5 * time.Second)
+		if pages2() != 2 || !second.published().snapshot.Equal(first.published().snapshot) {
+			t.Errorf("the second one serves %d pages", pages2())
+		}
+		probed := second.probed.Load()
+		if probed == nil || !probed.robots.rules.Allows("/a") {
+			t.Error("what the leader found out is not known")
+		}
+		b1.lists("/a", "/b", "/c")
+		time.Sleep(2*first.handler.settings.interval + maxPoll)
+		if pages1() != 3 || pages2() != 3 || requested.Load() {
+			t.Errorf("the leader serves %d pages, the other one %d; it requests some: %t", pages1(), pages2(), requested.Load())
+		}
+		st := second.status()
+		if st.Storage.Leads || st.Storage.Leader == "" || time.Since(st.LastRefresh.Confirmed) > time.Minute {
+			t.Errorf("the status of the second one: %+v, %+v", st.Storage, st.LastRefresh)
+		}
+
+		asked := new(atomic.Int32)
+		b2.lists("/a", "/b", "/c")
+		answers := b2.pages
+		b2.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if len(r.URL.Path) == len("/a") {
+				asked.Add(1)
+			}
+			return answers(w, r)
+		}
+		end1()
+		time.Sleep(2 * maxPoll)
+		if !second.node.Leads() || pages2() != 3 || asked.Load() > 0 {
+			t.Errorf("after the leader has stopped: %+v, %d pages, %d are requested", second.node.Status(), pages2(), asked.Load())
+		}
+	})
+}
+
+// TestFleetVisitors: what visitors of a process have found that does not lead, the one that leads looks at.
+func TestFleetVisitors(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		b1, first := sharing(t, shared)
+		b1.lists("/a", "/b")
+		pages1, end1 := runs(b1, first)
+		defer end1()
+		time.Sleep(5 * time.Second)
+		b2, second := sharing(t, shared)
+		pages2, end2 := runs(b2, second)
+		defer end2()
+		time.Sleep(5 * time.Second)
+		b1.pages = func(http.ResponseWriter, *http.Request) error { return errors.New("gone") }
+		b1.lists("/a")
+		b1.names("/a", "/b")
+		time.Sleep(2 * time.Minute)
+		if pages1() != 2 {
+			t.Skip("the page was looked at anyway")
+		}
+		second.Note("/b", time.Now().Unix(), true)
+		time.Sleep(4 * time.Minute)
+		if pages1() != 1 || pages2() != 1 {
+			t.Errorf("%d and %d pages are served, one of which is gone", pages1(), pages2())
+		}
+	})
+}
+
+// failing is a storage that is down while it says so.
+type failing struct {
+	store.Storage
+	down *atomic.Bool
+}
+
+var errDown = errors.New("the storage is down")
+
+func (f failing) Load(ctx context.Context, key string) ([]byte, error) {
+	if f.down.Load() {
+		return nil, errDown
 	}
-	second.Note("/unknown", 0, true)
-	if comesFirst() {
-		t.Error("for a page that is not listed, the node comes first")
+	return f.Storage.Load(ctx, key)
+}
+
+func (f failing) Store(ctx context.Context, key string, value []byte) error {
+	if f.down.Load() {
+		return errDown
 	}
-	second.Note("/a", 0, true)
-	if comesFirst() {
-		t.Error("a second one within a second is looked at")
+	return f.Storage.Store(ctx, key, value)
+}
+
+const (
+	beganAlone  = "the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone"
+	cannotWait  = "cannot use the shared storage: no sitemap is served until that works, or fleet_patience is over"
+	stillServed = "cannot use the shared storage: the loaded sitemap is served, and refreshes wait"
+)
+
+// TestFleetPatience: a process that has nothing serves nothing, and requests nothing, until it is known what others have. After
+// its patience it begins alone, and says so once. What the storage has goes before that.
+func TestFleetPatience(t *testing.T) {
+	for name, isShared := range map[string]bool{"nobody has anything": false, "others have something": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *bench) {
+				storage := failing{store.NewMemory(), new(atomic.Bool)}
+				want := 2
+				if isShared {
+					want = 3
+					b, s := sharing(t, storage)
+					b.lists("/a", "/b", "/c")
+					_, end := runs(b, s)
+					time.Sleep(time.Minute)
+					end()
+				}
+				storage.down.Store(true)
+				b, s := sharing(t, storage, func(b *bench) { b.app.FleetPatience = caddy.Duration(time.Hour) })
+				b.lists("/a", "/b")
+				pages, end := runs(b, s)
+				defer end()
+				time.Sleep(59 * time.Minute)
+				begun := time.Now()
+				_, err := s.snapshot(t.Context())
+				if !errors.Is(err, errNotReady) || time.Since(begun) > 0 || s.status().Storage.State != stateWaits || pages() > 0 {
+					t.Errorf("it does not wait: %v, %+v, %d pages", err, s.status().Storage, pages())
+				}
+				if err := s.refreshNow(t.Context()); !errors.Is(err, errDown) {
+					t.Errorf("an operator's refresh: %v", err)
+				}
+				time.Sleep(3 * time.Minute)
+				if pages() != 2 || s.status().Storage.State != stateAlone || b.logged(beganAlone) != 1 || b.logged(cannotWait) != 1 {
+					t.Errorf("it does not begin alone: %d pages, %+v", pages(), s.status().Storage)
+				}
+				b.lists("/a", "/b", "/d", "/e")
+				time.Sleep(3 * time.Minute)
+				if pages() != 4 {
+					t.Errorf("it does not go on alone: %d pages", pages())
+				}
+				b.lists("/a", "/b", "/d", "/e", "/f")
+				storage.down.Store(false)
+				hasFollowed := false
+				for range 40 {
+					time.Sleep(500 * time.Millisecond)
+					hasFollowed = hasFollowed || pages() == want
+				}
+				if isShared && !hasFollowed {
+					t.Errorf("%d pages are served, which the others did not have", pages())
+				}
+				time.Sleep(5 * time.Minute)
+				if st := s.status().Storage; pages() != 5 || !st.Leads || st.State != "" {
+					t.Errorf("at last, %d pages, %+v", pages(), st)
+				}
+			})
+		})
 	}
-	b2.clock = b2.clock.Add(time.Second)
-	second.Note("/a", 0, true)
-	if !comesFirst() {
-		t.Error("for a page that is listed, the node does not come first")
+}
+
+// TestFleetDown: while the storage is down, what was loaded is served and nothing is refreshed. That is logged once.
+func TestFleetDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		storage := failing{store.NewMemory(), new(atomic.Bool)}
+		b, s := sharing(t, storage)
+		pages, end := runs(b, s)
+		defer end()
+		time.Sleep(time.Minute)
+		storage.down.Store(true)
+		b.lists("/a", "/b")
+		time.Sleep(time.Hour)
+		if pages() != 1 || b.logged(stillServed) != 1 || s.status().Problem == "" {
+			t.Errorf("%d pages, logged %d times: %q", pages(), b.logged(stillServed), s.status().Problem)
+		}
+		storage.down.Store(false)
+		time.Sleep(3 * time.Minute)
+		if pages() != 2 || s.status().Problem != "" {
+			t.Errorf("after that, %d pages, %q", pages(), s.status().Problem)
+		}
+	})
+}
+
+// full is a storage that stores nothing but who leads.
+type full struct{ store.Storage }
+
+func (f full) Store(ctx context.Context, key string, value []byte) error {
+	if len(value) > 1000 || path.Base(key) != "current" {
+		return os.ErrPermission
 	}
-	b2.clock = second.state.fleet.DueFor(second.standing())
-	second.run()
-	if status := second.state.fleet.Status(); status.Writer != status.Node {
-		t.Errorf("it has not refreshed the site: %+v", status)
+	return f.Storage.Store(ctx, key, value)
+}
+
+// TestFleetFull: what cannot be shared is not served either.
+func TestFleetFull(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		b, s := sharing(t, shared)
+		lead(t, s)
+		s.run()
+		s.app.sharing.shared = full{shared}
+		s.node.Configure(full{shared}, maxPoll)
+		b.lists("/a", "/b")
+		s.run()
+		if got := pagesOf(s.published().snapshot); got != 1 || b.logged("cannot share the sitemap: the last one is still served") != 1 {
+			t.Errorf("%d pages", got)
+		}
+	})
+}
+
+// TestFleetGivesUp: a process whose refreshes fail, hold something back or hang lets another one lead, and leads again only once
+// nobody else does.
+func TestFleetGivesUp(t *testing.T) {
+	for name, breaks := range map[string]func(*bench){
+		"fails": func(b *bench) {
+			b.source = func(context.Context, *Refresh, func(Page) error) error { panic("a fault") }
+		},
+		"holds back": func(b *bench) { b.lists("/a") },
+		"hangs": func(b *bench) {
+			b.source = func(ctx context.Context, _ *Refresh, _ func(Page) error) error {
+				time.Sleep(time.Hour)
+				return ctx.Err()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *bench) {
+				shared := store.NewMemory()
+				b1, first := sharing(t, shared)
+				b1.lists(numbered(10)...)
+				_, end1 := runs(b1, first)
+				time.Sleep(time.Minute)
+				breaks(b1)
+				time.Sleep(2 * time.Minute)
+				if name == "hangs" {
+					time.Sleep(hangsFor * time.Minute)
+				}
+				b2, second := sharing(t, shared)
+				b2.lists(numbered(11)...)
+				pages2, end2 := runs(b2, second)
+				time.Sleep(2 * time.Minute)
+				if !second.node.Leads() || pages2() != 11 {
+					t.Errorf("the second one: %+v, %d pages", second.node.Status(), pages2())
+				}
+				time.Sleep(10 * time.Minute)
+				if !second.node.Leads() {
+					t.Error("the second one does not lead any more")
+				}
+				b1.lists(numbered(12)...)
+				end2()
+				time.Sleep(5 * time.Minute)
+				if !first.node.Leads() {
+					t.Error("nobody leads")
+				}
+				end1()
+				time.Sleep(time.Hour)
+			})
+		})
 	}
-	b1.clock = b2.clock
-	for range 3 { // it loads what the other one has committed, and refreshes the site when it is due
-		b1.clock = b1.clock.Add(first.handler.settings.interval)
-		_ = first.state.fleet.Poll(t.Context())
-		first.run()
+}
+
+// TestFleetClaim: where an operator requests a refresh, this process leads from then on.
+func TestFleetClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		b1, first := sharing(t, shared)
+		pages1, end1 := runs(b1, first)
+		defer end1()
+		time.Sleep(time.Minute)
+		b2, second := sharing(t, shared)
+		b2.lists("/a", "/b", "/c")
+		pages2, end2 := runs(b2, second)
+		defer end2()
+		time.Sleep(10 * time.Second)
+		begun := time.Now()
+		err := second.refreshNow(t.Context())
+		if err != nil || pages2() != 3 || time.Since(begun) > claimPatience {
+			t.Errorf("%v after %s, %d pages", err, time.Since(begun), pages2())
+		}
+		time.Sleep(maxPoll * 6 / 5)
+		if pages1() != 3 || first.node.Leads() {
+			t.Errorf("the first one serves %d pages: %+v", pages1(), first.node.Status())
+		}
+	})
+}
+
+// TestFleetLosesLead: a process that does not lead any more drops what a refresh has found that is under way.
+func TestFleetLosesLead(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		b1, first := sharing(t, shared)
+		pages1, end1 := runs(b1, first)
+		time.Sleep(time.Minute)
+		b2, second := sharing(t, shared)
+		b2.lists("/a", "/x", "/y")
+		_, end2 := runs(b2, second)
+		time.Sleep(10 * time.Second)
+		b1.lists(numbered(40)...)
+		fast := b1.pages
+		b1.pages = func(w http.ResponseWriter, r *http.Request) error {
+			time.Sleep(time.Second)
+			return fast(w, r)
+		}
+		for first.stage.Load() == nil || first.stage.Load().Stage != stageGather {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := second.refreshNow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if !second.node.Leads() || !first.published().snapshot.Equal(second.published().snapshot) {
+			t.Errorf("the first one serves %d pages, want those of the second one: %+v", pages1(), second.node.Status())
+		}
+		end2()
+		end1()
+	})
+}
+
+// TestFleetRestart: after a restart, a process serves at once what it served before, and what it has found meanwhile is not lost.
+func TestFleetRestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		storage := failing{store.NewMemory(), new(atomic.Bool)}
+		b, s := sharing(t, storage)
+		b.lists("/a", "/b")
+		_, end := runs(b, s)
+		time.Sleep(time.Minute)
+		end()
+		storage.down.Store(true)
+		next, again := sharing(t, storage, func(next *bench) { next.app.folder = b.app.folder })
+		next.pages = func(_ http.ResponseWriter, r *http.Request) error {
+			t.Errorf("%s is requested", r.URL.Path)
+			return nil
+		}
+		pages, end := runs(next, again)
+		time.Sleep(time.Second)
+		if pages() != 2 {
+			t.Errorf("%d pages are served, want 2", pages())
+		}
+		end()
+	})
+}
+
+// TestFleetSettings: the settings of the process that leads count, and a site that is shared goes on from what was known before.
+func TestFleetSettings(t *testing.T) {
+	inBubble(t, func(t *testing.T, alone *bench) {
+		firstSeen := func(s *site, path string) int64 {
+			for r, err := range s.published().generation.Records(t.Context()) {
+				if err == nil && r.Path == path {
+					return r.First
+				}
+			}
+			return 0
+		}
+		alone.app.folder = t.TempDir()
+		s := alone.site("named.example")
+		_, end := runs(alone, s)
+		time.Sleep(time.Minute)
+		want := firstSeen(s, "/a")
+		end()
+
+		shared := store.NewMemory()
+		b1, first := sharing(t, shared, func(b *bench) { b.app.folder = alone.app.folder })
+		pages1, end1 := runs(b1, first)
+		defer end1()
+		time.Sleep(time.Minute)
+		b2, second := sharing(t, shared, func(b *bench) { b.handler.settings.digest = 7 })
+		b2.lists("/a", "/other")
+		pages2, end2 := runs(b2, second)
+		defer end2()
+		time.Sleep(time.Minute)
+		if pages1() != 1 || pages2() != 1 {
+			t.Errorf("%d and %d pages are served, want those of the one that leads", pages1(), pages2())
+		}
+		if err := second.refreshNow(t.Context()); err != nil || pages2() != 2 {
+			t.Errorf("%v, %d pages by other settings", err, pages2())
+		}
+		if got := firstSeen(second, "/a"); got != want || want == 0 {
+			t.Errorf("first seen at %d, want %d", got, want)
+		}
+	})
+}
+
+// TestFleetStorage: a site that is shared in another storage follows what others have there, and else goes on from its own.
+func TestFleetStorage(t *testing.T) {
+	for name, want := range map[string]int{"an empty one": 2, "that of others": 3} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *bench) {
+				other := store.NewMemory()
+				if want == 3 {
+					b, s := sharing(t, other)
+					b.lists("/a", "/b", "/c")
+					_, end := runs(b, s)
+					time.Sleep(time.Minute)
+					end()
+				}
+				b, s := sharing(t, store.NewMemory())
+				b.lists("/a", "/b")
+				_, end := runs(b, s)
+				time.Sleep(time.Minute)
+				end()
+				next, again := sharing(t, other, func(next *bench) {
+					next.app.folder = b.app.folder
+					next.app.sharing.kind = inOwn
+					next.app.sharing.digest = 1
+				})
+				next.pages = func(http.ResponseWriter, *http.Request) error { return errors.New("nothing") }
+				pages, end := runs(next, again)
+				time.Sleep(time.Second)
+				if pages() != want {
+					t.Errorf("%d pages, want %d", pages(), want)
+				}
+				end()
+			})
+		})
 	}
-	if status := first.state.fleet.Status(); status.Writer != status.Node {
-		t.Fatalf("the other one has not refreshed the site: %+v", status)
+}
+
+// TestFleetAlias: the storage is not read for an alias of another site.
+func TestFleetAlias(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		count := &counting{Storage: store.NewMemory()}
+		_, s := sharing(t, count)
+		s.main.Store(s)
+		go s.pollFleet()
+		time.Sleep(time.Minute)
+		if n := count.loads.Load(); n > 0 {
+			t.Errorf("it is read %d times", n)
+		}
+		s.cancel()
+	})
+}
+
+// counting is a storage that counts what is read.
+type counting struct {
+	store.Storage
+	loads atomic.Int64
+}
+
+func (c *counting) Load(ctx context.Context, key string) ([]byte, error) {
+	c.loads.Add(1)
+	return c.Storage.Load(ctx, key)
+}
+
+// follows is a process that follows another one.
+func follows(t *testing.T, shared store.Storage) (s *site, end func()) {
+	t.Helper()
+	b1, first := sharing(t, shared)
+	_, end1 := runs(b1, first)
+	time.Sleep(5 * time.Second)
+	b2, second := sharing(t, shared)
+	_, end2 := runs(b2, second)
+	time.Sleep(time.Minute)
+	return second, func() {
+		end1()
+		end2()
 	}
-	b2.clock = b1.clock
-	_ = second.state.fleet.Poll(t.Context())
-	second.run()
-	if comesFirst() {
-		t.Error("the signal still counts after the refresh")
+}
+
+// TestFleetLookUp: a request waits only for a document that another process may have published, and learns whether the storage
+// has said that there is none.
+func TestFleetLookUp(t *testing.T) {
+	const poll = wakeTakes
+	for name, test := range map[string]struct {
+		suffix  string
+		isAlias bool
+		isDown  bool
+		most    time.Duration
+		err     error
+	}{
+		"unknown shard":              {suffix: "-0123456789ab", most: poll},
+		"the storage fails":          {suffix: "-0123456789ab", isDown: true, most: lookUpPatience, err: errUnread},
+		"a section without pages":    {suffix: "-blog", most: poll},
+		"unknown shard of a section": {suffix: "-blog-0123456789ab", most: poll},
+		"of an alias":                {suffix: "-0123456789ab", isAlias: true},
+		"another name":               {suffix: ".atom"},
+		"the sitemap":                {suffix: ""},
+		"the sitemap, and it fails":  {isDown: true},
+		"another name, and it fails": {suffix: ".atom", isDown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *bench) {
+				storage := failing{store.NewMemory(), new(atomic.Bool)}
+				s, end := follows(t, storage)
+				defer end()
+				storage.down.Store(test.isDown)
+				if test.isAlias {
+					s.main.Store(s)
+				}
+				begun := time.Now()
+				_, err := s.lookUp(t.Context(), s.published().snapshot, test.suffix)
+				took := time.Since(begun)
+				if took > test.most+lookUpStep || !errors.Is(err, test.err) {
+					t.Errorf("got %v after %s, want %v after %s", err, took, test.err, test.most)
+				}
+			})
+		})
 	}
+}
+
+// wakeTakes is how long it takes until a process that was woken has polled, at most.
+const wakeTakes = 200 * time.Millisecond
+
+// TestMadeUpNames: names that strangers make up cost the storage one more read in an interval, and keep no requests waiting. One
+// that comes alone is still said to be missing.
+func TestMadeUpNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		count := &counting{Storage: store.NewMemory()}
+		s, end := follows(t, count)
+		defer end()
+		const lasts = 10 * time.Minute
+		before := count.loads.Load()
+		time.Sleep(lasts)
+		due := count.loads.Load() - before
+		before = count.loads.Load()
+		missing := 0
+		for i := range 600 {
+			asked := time.Now()
+			_, err := s.lookUp(t.Context(), s.published().snapshot, fmt.Sprintf("-%012x", i))
+			if err == nil {
+				missing++
+			}
+			if took := time.Since(asked); took > time.Second {
+				t.Errorf("%s is waited for", took)
+			}
+			time.Sleep(lasts / 600)
+		}
+		more := count.loads.Load() - before - due
+		if most := int64(lasts/time.Minute) + due/4; more > most || missing == 0 {
+			t.Errorf("%d loads more than the %d that are due; %d names are said to be missing", more, due, missing)
+		}
+	})
 }
 
 // TestDamage: where records were lost, what is served stays until their pages are fetched again, in a process alone
-// and in a fleet. A day later, pages that are still missing are gone.
+// and in a fleet.
 func TestDamage(t *testing.T) {
 	for name, isShared := range map[string]bool{"alone": false, "in a fleet": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				s := b.site("named.example")
 				if isShared {
-					b, s = sharing(t, t.TempDir(), func(b *bench) { b.app.now = time.Now })
+					b, s = sharing(t, store.NewMemory())
+					go s.pollFleet()
+					defer s.cancel()
+					time.Sleep(5 * time.Second)
 				}
 				b.lists(numbered(20)...)
 				s.run()
@@ -217,7 +631,6 @@ func TestDamage(t *testing.T) {
 					}
 					return fast(w, r)
 				}
-				time.Sleep(time.Minute) // the storage notices that the lock is released
 				held := 0
 				for i := 0; i < 5 && !s.published().history.Lost.IsZero(); i++ {
 					ended := s.schedule.Request(time.Now())
@@ -234,7 +647,6 @@ func TestDamage(t *testing.T) {
 				if got := s.published(); got.generation.Len() < 20 || !got.history.Lost.IsZero() || held == 0 {
 					t.Errorf("%d records, held back %d times, %+v", got.generation.Len(), held, got.history)
 				}
-				time.Sleep(10 * time.Second) // the storage notices that the lock is released
 			})
 		})
 	}
@@ -272,499 +684,19 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// failing is a storage that is down.
-type failing struct{ fleet.Shared }
-
-func (failing) Load(context.Context, string) ([]byte, error) { return nil, context.DeadlineExceeded }
-func (failing) Store(context.Context, string, []byte) error  { return context.DeadlineExceeded }
-func (failing) Lock(context.Context, string) error           { return context.DeadlineExceeded }
-func (failing) Unlock(context.Context, string) error         { return context.DeadlineExceeded }
-
-const (
-	beganAlone = "the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone"
-	cannotWait = "cannot reach the shared storage: no sitemap is served until it responds, or fleet_patience is over"
-
-	cannotLoad  = "cannot load the shared sitemap: no sitemap is served until it is loaded, or fleet_patience is over"
-	stillServed = "cannot load or commit the shared sitemap: the last one is still served"
-)
-
-// TestFleetWaitsForStorage: a node that has nothing serves nothing, and requests nothing, until it is known what others have
-// committed, though an operator requests a refresh. After its patience it begins alone, goes on like that, and says so once.
-func TestFleetWaitsForStorage(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.FleetPatience = caddy.Duration(time.Hour) })
-		defer freeLocks(s)
-		b.pages = func(_ http.ResponseWriter, r *http.Request) error {
-			t.Errorf("%s is requested", r.URL.Path)
-			return nil
-		}
-		member := s.state.fleet
-		member.SetPatience(time.Hour)
-		good := member.Storage()
-		member.Configure(failing{}, 0)
-		begun := b.clock
-		s.run()
-		if out := s.refresh(t.Context(), true); !errors.Is(out.Err, fleet.ErrWaits) {
-			t.Errorf("a demanded refresh ended with %+v", out.Outcome)
-		}
-		if b.logged(cannotLoad) != 1 || b.logged(stillServed) != 0 {
-			t.Errorf("it is not said once that nothing is served: %v", b.logs.All())
-		}
-		s.setReady() // as it does
-		if err := member.Poll(t.Context()); err == nil {
-			t.Error("it is read")
-		}
-		if _, err := s.snapshot(t.Context()); !errors.Is(err, errNotReady) || s.status().Storage.State != stateWaits {
-			t.Errorf("it does not wait: %v, %+v", err, s.status().Storage)
-		}
-		s.run()
-		if due := s.schedule.Due(); !due.Equal(begun.Add(time.Hour)) {
-			t.Errorf("due after %s", due.Sub(begun))
-		}
-		b.clock = begun.Add(time.Hour)
-		b.lists("/a")
-		for pages := 1; pages < 4; pages++ {
-			b.lists(numbered(pages)...)
-			if got := b.refresh(s); pagesOf(got) != pages || s.status().Storage.State != stateAlone || b.logged(beganAlone) != 1 {
-				t.Errorf("%d pages, want %d, %+v, logged %d times", pagesOf(got), pages, s.status().Storage, b.logged(beganAlone))
-			}
-			b.clock = b.clock.Add(time.Hour)
-		}
-		member.Configure(good, 0)
-		if err := member.Poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if b.refresh(s); member.Status().Generation != 1 || s.status().Storage.State != "" {
-			t.Errorf("nothing was committed: %+v", s.status().Storage)
-		}
-	})
-}
-
-// TestFleetKnownEmpty: a node that waits begins with the poll that finds that the storage has nothing, and follows where that has
-// something.
-func TestFleetKnownEmpty(t *testing.T) {
-	for name, isShared := range map[string]bool{"empty": false, "shared": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, _ *bench) {
-				folder, now := t.TempDir(), func(b *bench) { b.app.now = time.Now }
-				want := 1
-				if isShared {
-					want = 3
-					b, first := sharing(t, folder, now)
-					b.lists(numbered(want)...)
-					first.run()
-					first.drop() // else this process goes on from what it serves
-				}
-				b, s := sharing(t, folder, now)
-				hangs := new(atomic.Bool)
-				hangs.Store(true)
-				down := fleet.Shared(hanging{s.state.fleet.Storage(), hangs})
-				s.state.fleet.Storage = func() fleet.Shared { return down }
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					for s.schedule.Wait(s.ctx, time.Now, false) {
-						s.run()
-					}
-				}()
-				go s.pollFleet()
-				time.Sleep(time.Minute)
-				begun := time.Now()
-				if _, err := s.snapshot(t.Context()); !errors.Is(err, errNotReady) || time.Since(begun) > 0 {
-					t.Errorf("after %s: %v", time.Since(begun), err)
-				}
-				if b.logged(cannotWait) != 1 {
-					t.Errorf("logged %d times", b.logged(cannotWait))
-				}
-				hangs.Store(false)
-				time.Sleep(15 * time.Second) // a call that hangs, and a poll
-				if got := pagesOf(s.published().snapshot); got != want || b.logged(beganAlone) > 0 {
-					t.Errorf("%d pages, want %d", got, want)
-				}
-				s.cancel()
-				<-done
-				time.Sleep(time.Minute) // calls under way
-			})
-		})
+// TestStoredProbe: what is stored of a probe is what was found.
+func TestStoredProbe(t *testing.T) {
+	p := &probeResult{
+		blocked: "refused", status: 403, remedy: "none", canonicalHost: "www.example.com", byLinks: true,
+		siteFiles: siteFiles{root: "/srv", fs: "zip"},
 	}
-}
-
-// hanging is a storage whose calls do not return as long as it hangs, whatever their contexts.
-type hanging struct {
-	fleet.Shared
-	hangs *atomic.Bool
-}
-
-func (h hanging) wait() {
-	for h.hangs.Load() {
-		time.Sleep(time.Second)
+	p.robots.closed = true
+	p.robots.rules = robotstxt.ReadRules([]byte("User-agent: *\nDisallow: /private/*.html$\nAllow: /private/open"), "Googlebot")
+	if got := storeProbe(p).probe(); !reflect.DeepEqual(got, p) {
+		t.Errorf("got %+v, want %+v", got, p)
 	}
-}
-
-func (h hanging) Load(ctx context.Context, key string) ([]byte, error) {
-	h.wait()
-	return h.Shared.Load(ctx, key)
-}
-
-func (h hanging) Lock(ctx context.Context, name string) error {
-	h.wait()
-	return h.Shared.Lock(ctx, name)
-}
-
-// partly is a storage of which some calls fail.
-type partly struct {
-	fleet.Shared
-	store, lock error
-}
-
-func (p partly) Store(ctx context.Context, key string, value []byte) error {
-	return cmp.Or(p.store, p.Shared.Store(ctx, key, value))
-}
-
-func (p partly) Lock(ctx context.Context, name string) error {
-	return cmp.Or(p.lock, p.Shared.Lock(ctx, name))
-}
-
-// TestFleetReadOnly: that a storage can be read but not written is logged and counted, although polls succeed.
-func TestFleetReadOnly(t *testing.T) {
-	for name, test := range map[string]struct {
-		faults partly
-		want   int // warnings: after a minute, the lock is broken, so every other refresh succeeds
-	}{"values": {partly{store: os.ErrPermission}, 1}, "locks": {partly{lock: os.ErrPermission}, 2}} {
-		t.Run(name, func(t *testing.T) {
-			b, s := sharing(t, t.TempDir(), nil)
-			good := s.state.fleet.Storage()
-			test.faults.Shared = good
-			faulty := fleet.Shared(test.faults)
-			s.state.fleet.Configure(faulty, 0)
-			if b.refresh(s); pagesOf(s.published().snapshot) != 1 {
-				t.Fatal("nothing is served from memory")
-			}
-			if st := s.status(); st.Storage.Generation == 0 && st.LastRefresh.Confirmed.Before(st.LastRefresh.At.Truncate(time.Second)) {
-				t.Errorf("confirmed at %s, before its begin", st.LastRefresh.Confirmed)
-			}
-			for range 3 {
-				_ = s.state.fleet.Poll(t.Context())
-				b.refresh(s)
-			}
-			if n, st := b.logged(stillServed), s.status().Storage; n != test.want || st.Errors == 0 {
-				t.Errorf("logged %d times, %+v", n, st)
-			}
-			s.state.fleet.Configure(good, 0)
-			if b.refresh(s); s.state.fleet.Status().Generation == 0 {
-				t.Error("nothing was committed")
-			}
-		})
-	}
-}
-
-// TestFleetWaits: a node that waits for the lock loads what the node that has it commits meanwhile.
-func TestFleetWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		folder, now := t.TempDir(), func(b *bench) { b.app.now = time.Now }
-		b, first := sharing(t, folder, now)
-		first.run()
-		_, second := sharing(t, folder, now)
-		second.run()
-		time.Sleep(time.Hour) // both are due
-		paths := []string{"/a"}
-		for i := range 60 {
-			paths = append(paths, fmt.Sprint("/", i))
-		}
-		b.lists(paths...)
-		fast := b.pages
-		b.pages = func(w http.ResponseWriter, r *http.Request) error {
-			time.Sleep(300 * time.Millisecond)
-			return fast(w, r)
-		}
-		go first.run()
-		time.Sleep(1100 * time.Millisecond) // it has the lock
-		go second.run()
-		time.Sleep(5 * time.Second) // it has published some pages
-		_ = second.state.fleet.Poll(t.Context())
-		synctest.Wait()
-		got, want := pagesOf(second.published().snapshot), pagesOf(first.published().snapshot)
-		if isRunning := first.schedule.IsRunning(); got != want || want < 2 || !isRunning {
-			t.Errorf("%d pages, want %d; the first one has the lock: %t", got, want, isRunning)
-		}
-		time.Sleep(time.Minute) // refreshes end, and the storage notices that locks are released
-	})
-}
-
-// TestFleetFull: a commit that fails is tried again after an interval.
-func TestFleetFull(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), nil)
-	b.refresh(s)
-	full := fleet.Shared(partly{Shared: s.state.fleet.Storage(), store: errors.New("no space left")})
-	s.state.fleet.Configure(full, 0)
-	b.lists("/a", "/b")
-	if got := b.refresh(s); pagesOf(got) != 1 {
-		t.Errorf("%d pages", pagesOf(got))
-	}
-	due := s.schedule.Due()
-	if want := s.handler.settings.interval; due.Sub(b.clock) != want || s.state.fleet.DueFor(s.standing()).Sub(b.clock) != want {
-		t.Errorf("tried again after %s and %s, want %s", due.Sub(b.clock), s.state.fleet.DueFor(s.standing()).Sub(b.clock), want)
-	}
-}
-
-// TestFleetStorage: a site of which another storage has generations already follows those, whatever it has served before.
-func TestFleetStorage(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), nil)
-	defer s.drop()
-	for i := range 3 {
-		b.lists("/a", fmt.Sprint("/", i))
-		b.refresh(s)
-	}
-	own := &certmagic.FileStorage{Path: t.TempDir()}
-	others, other := sharing(t, own.Path, nil)
-	others.lists("/a", "/b", "/c")
-	others.clock = b.clock
-	want := others.refresh(other)
-	b.app.sharing = storageSetting{kind: inOwn, own: own, digest: 1}
-	b.app.sites = make(map[siteID]*site)
-	next := b.site("named.example")
-	defer next.drop()
-	if next.state == s.state || next.published().snapshot == nil {
-		t.Fatalf("until it has loaded them, it serves %d pages", pagesOf(next.published().snapshot))
-	}
-	if copies := next.state.fleet.Local; copies == s.state.fleet.Local {
-		t.Error("it shares copies in a folder")
-	}
-	next.run()
-	if got := next.published().snapshot; !want.Equal(got) {
-		t.Errorf("%d pages, want those of the other node", pagesOf(got))
-	}
-	if got := next.state.fleet.Status(); got.Writer != other.state.fleet.ID {
-		t.Errorf("it has overwritten them: %+v", got)
-	}
-}
-
-// unsteady is a storage that fails in another way each time.
-type unsteady struct {
-	fleet.Shared
-	down *atomic.Bool
-	n    *atomic.Int32
-}
-
-func (u unsteady) Load(ctx context.Context, key string) ([]byte, error) {
-	if !u.down.Load() {
-		return u.Shared.Load(ctx, key)
-	}
-	n := u.n.Add(1)
-	if n%2 == 0 {
-		return nil, fmt.Errorf("read tcp 10.0.0.7:%d->10.0.0.9:6379: i/o timeout", 40_000+n)
-	}
-	return nil, errors.New("dial tcp 10.0.0.9:6379: connect: connection refused")
-}
-
-// TestFleetLog: a storage that is down is logged once, until it is over.
-func TestFleetLog(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		b, s := sharing(t, t.TempDir(), func(b *bench) { b.app.now = time.Now })
-		down := new(atomic.Bool)
-		storage := unsteady{&certmagic.FileStorage{Path: t.TempDir()}, down, new(atomic.Int32)}
-		b.app.sharing = storageSetting{kind: inOwn, own: certmagicStorage{storage}}
-		go s.pollFleet()
-		down.Store(true)
-		for minutes, want := range []int{1, 1, 1} { // nothing was committed yet: a poll a second
-			time.Sleep(time.Minute)
-			if got := b.logged(cannotWait); got != want {
-				t.Errorf("after %d minutes: %d lines, want %d", minutes+1, got, want)
-			}
-		}
-		const warning = "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait"
-		down.Store(false)
-		time.Sleep(time.Hour)
-		down.Store(true)
-		time.Sleep(time.Minute)
-		if got := b.logged(cannotWait) + b.logged(warning); got != 2 {
-			t.Errorf("%d lines after an hour without errors, want 2", got)
-		}
-		s.cancel()
-		time.Sleep(time.Minute)
-	})
-}
-
-// certmagicStorage is a storage as modules have it.
-type certmagicStorage struct{ fleet.Shared }
-
-func (certmagicStorage) Exists(context.Context, string) bool { return false }
-func (certmagicStorage) Stat(context.Context, string) (certmagic.KeyInfo, error) {
-	return certmagic.KeyInfo{}, nil
-}
-
-// TestFleetInterval: a shorter interval counts at once after a reload, and that of the other nodes for the rest.
-func TestFleetInterval(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), func(b *bench) {
-		b.handler.RefreshInterval, b.handler.settings.interval = caddy.Duration(30*time.Minute), 30*time.Minute
-	})
-	b.refresh(s)
-	if got := s.state.fleet.DueFor(s.standing()).Sub(b.clock); got != 30*time.Minute {
-		t.Errorf("due in %s", got)
-	}
-	b.handler.RefreshInterval, b.handler.settings.interval = caddy.Duration(time.Minute), time.Minute
-	s.configureFleet()
-	if got := s.state.fleet.DueFor(s.standing()).Sub(b.clock); got != time.Minute {
-		t.Errorf("after a reload, it is due in %s", got)
-	}
-}
-
-// TestFleetAlias: the storage is not read for an alias of another site.
-func TestFleetAlias(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, s := sharing(t, t.TempDir(), nil)
-		before := s.state.fleet.Storage()
-		s.main.Store(s)
-		go s.pollFleet()
-		time.Sleep(time.Minute)
-		if s.state.fleet.Storage() != before {
-			t.Error("it is polled")
-		}
-		s.cancel()
-	})
-}
-
-// TestFleetLookUp: a request waits only for a document that another node may have committed, and learns whether the storage
-// has said that there is none.
-func TestFleetLookUp(t *testing.T) {
-	fails := func(fleet.Shared, *atomic.Bool) fleet.Shared { return failing{} }
-	for name, test := range map[string]struct {
-		suffix  string
-		isAlias bool
-		storage func(good fleet.Shared, hangs *atomic.Bool) fleet.Shared // nil: it works
-		want    time.Duration
-		err     error
-	}{
-		"unknown shard":              {suffix: "-0123456789ab", want: time.Second + fleet.LookUpAfter}, // until the second poll
-		"the storage fails":          {"-0123456789ab", false, fails, lookUpPatience, errUnread},
-		"the storage hangs":          {"-0123456789ab", false, func(s fleet.Shared, hangs *atomic.Bool) fleet.Shared { return hanging{s, hangs} }, lookUpPatience, errUnread},
-		"a section without pages":    {suffix: "-blog", want: time.Second}, // until the next poll
-		"a section, and it fails":    {"-blog", false, fails, lookUpPatience, errUnread},
-		"unknown shard of a section": {suffix: "-blog-0123456789ab", want: time.Second + fleet.LookUpAfter},
-		"of an alias":                {suffix: "-0123456789ab", isAlias: true},
-		"another name":               {suffix: ".atom"},
-		"the sitemap":                {suffix: ""},
-		"the sitemap, and it fails":  {storage: fails},
-		"another name, and it fails": {suffix: ".atom", storage: fails},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, s := sharing(t, t.TempDir(), nil)
-				hangs := new(atomic.Bool)
-				hangs.Store(true)
-				if test.storage != nil {
-					storage := test.storage(s.state.fleet.Storage(), hangs)
-					s.state.fleet.Configure(storage, 0)
-				}
-				if test.isAlias {
-					s.main.Store(s)
-				}
-				go func() { // as pollFleet, which would configure the storage anew
-					for s.state.fleet.Wait(s.ctx) {
-						_ = s.state.fleet.Poll(s.ctx)
-					}
-				}()
-				begun := time.Now()
-				_, err := s.lookUp(t.Context(), nil, test.suffix)
-				took := time.Since(begun)
-				if took < test.want || took > test.want+lookUpStep || !errors.Is(err, test.err) {
-					t.Errorf("got %v after %s, want %v after %s", err, took, test.err, test.want)
-				}
-				s.cancel()
-				hangs.Store(false)
-				time.Sleep(time.Minute)
-			})
-		})
-	}
-}
-
-// counting is a storage that counts what is read.
-type counting struct {
-	fleet.Shared
-	loads *atomic.Int64
-}
-
-func (c counting) Load(ctx context.Context, key string) ([]byte, error) {
-	c.loads.Add(1)
-	return c.Shared.Load(ctx, key)
-}
-
-// TestMadeUpNames: names that strangers make up cost the storage one more read in the time of each that is due, and keep no
-// requests waiting. One that comes alone is still said to be missing.
-func TestMadeUpNames(t *testing.T) {
-	const lasts = 10 * time.Minute
-	loadsBeside := func(t *testing.T, ask func(lookUp func(suffix string))) (loads int64) {
-		inBubble(t, func(t *testing.T, _ *bench) {
-			_, s := sharing(t, t.TempDir(), func(b *bench) {
-				b.app.now = time.Now
-				b.handler.RefreshInterval = caddy.Duration(time.Minute)
-				b.handler.settings.interval = time.Minute
-			})
-			defer freeLocks(s)
-			s.run()
-			count := new(atomic.Int64)
-			s.state.fleet.Configure(counting{s.state.fleet.Storage(), count}, 0)
-			go func() {
-				for s.state.fleet.Wait(s.ctx) {
-					_ = s.state.fleet.Poll(s.ctx)
-				}
-			}()
-			time.Sleep(time.Minute)
-			before := count.Load()
-			begun := time.Now()
-			lookUp := func(suffix string) {
-				asked := time.Now()
-				_, err := s.lookUp(t.Context(), s.published().snapshot, suffix)
-				if err == nil && !s.state.fleet.HasRead(asked) {
-					t.Errorf("%s is said to be missing without a look", suffix)
-				}
-				if asked.Equal(begun) && err != nil {
-					t.Errorf("%s: %v", suffix, err)
-				}
-			}
-			asked := make(chan struct{})
-			go func() {
-				defer close(asked)
-				ask(lookUp)
-			}()
-			time.Sleep(lasts)
-			loads = count.Load() - before
-			<-asked
-		})
-		return loads
-	}
-	due := loadsBeside(t, func(func(string)) {})
-	for name, ask := range map[string]func(lookUp func(suffix string)){
-		"one after the other": func(lookUp func(string)) {
-			for i := range 100 {
-				lookUp(fmt.Sprintf("-%012x", i))
-				time.Sleep(lasts / 100)
-			}
-		},
-		"many at once": func(lookUp func(string)) {
-			for range 300 {
-				for i := range 10 {
-					go lookUp(fmt.Sprintf("-blog-%012x", i))
-				}
-				time.Sleep(lasts / 300)
-			}
-			time.Sleep(lookUpPatience)
-		},
-		"a section without pages": func(lookUp func(string)) {
-			for range 100 {
-				lookUp("-blog")
-				time.Sleep(lasts / 100)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			loads := loadsBeside(t, ask)
-			t.Logf("%d loads, %d of them due", loads, due)
-			most := due * 5 / 2 // what is due comes sooner or later by chance
-			if loads > most {
-				t.Errorf("%d loads beside %d that are due", loads, due)
-			}
-		})
+	if got := storeProbe(new(probeResult)).probe(); !reflect.DeepEqual(got, new(probeResult)) {
+		t.Errorf("of nothing: got %+v", got)
 	}
 }
 
@@ -774,72 +706,5 @@ func TestUnreadStorage(t *testing.T) {
 	err := unavailable(w, errUnread)
 	if err != nil || w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("got %v, status %d, %v", err, w.Code, w.Header())
-	}
-}
-
-// TestFleetCost: what a refresh costs does not depend on the clocks of others.
-func TestFleetCost(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *bench) {
-		folder, slow := t.TempDir(), 10*time.Second
-		_, first := sharing(t, folder, func(b *bench) { b.app.now = func() time.Time { return time.Now().Add(time.Hour) } })
-		first.run()
-		b, second := sharing(t, folder, func(b *bench) { b.app.now = time.Now })
-		second.run()
-		fast := b.source
-		b.source = func(ctx context.Context, r *Refresh, yield func(Page) error) error {
-			time.Sleep(slow)
-			return fast(ctx, r, yield)
-		}
-		if out := second.refresh(t.Context(), true); out.Err != nil || out.Cost < slow || out.Cost > 2*slow {
-			t.Errorf("a refresh of %s costs %s: %+v", slow, out.Cost, out)
-		}
-		time.Sleep(10 * time.Second) // the storage notices that locks are released
-	})
-}
-
-// TestFleetHoldsBack: a node that has held a change back lets others look first.
-func TestFleetHoldsBack(t *testing.T) {
-	b, s := sharing(t, t.TempDir(), nil)
-	b.lists("/a", "/b", "/c", "/d")
-	b.refresh(s)
-	due := s.state.fleet.DueFor(s.standing())
-	b.lists("/a")
-	b.pages = nil
-	b.lists("/a")
-	if got := b.refresh(s); pagesOf(got) != 4 || s.published().report.Result != outcome.HeldBack {
-		t.Fatalf("%d pages, %s", pagesOf(got), s.published().report.Result)
-	}
-	interval := s.handler.settings.interval
-	if got := s.state.fleet.DueFor(s.standing()).Sub(due); got != 2*interval {
-		t.Errorf("due %s later, want %s", got, 2*interval)
-	}
-}
-
-// TestConcludeShared: a process goes by the refreshes of others once they have committed something, or once it has left the
-// first refresh to them and has nothing to serve.
-func TestConcludeShared(t *testing.T) {
-	for name, test := range map[string]struct {
-		result outcome.Result
-		serves bool
-		want   bool
-	}{
-		"it has published":                   {outcome.Published, true, false},
-		"it lists nothing":                   {outcome.Empty, false, false},
-		"it has left it, and serves":         {outcome.Later, true, false},
-		"it has left it, and serves nothing": {outcome.Later, false, true},
-		"it follows, and serves nothing":     {outcome.Followed, false, true},
-		"it is an alias":                     {outcome.Alias, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, s := sharing(t, t.TempDir(), nil)
-			if test.serves {
-				s.serve(listing(1))
-			}
-			s.probed.Store(new(probeResult))
-			s.conclude(&report.Refresh{Outcome: outcome.Outcome{Result: test.result}}, s.app.now())
-			if got := s.prospected.shared; got != test.want {
-				t.Errorf("got %t", got)
-			}
-		})
 	}
 }

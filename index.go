@@ -121,8 +121,7 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	if d.verdict != keep {
 		next.sections = s.handler.settings.sections
 	}
-	if r.records.IsShared() {
-		// What other processes cannot load is not served.
+	if s.node != nil && !s.isAlone() {
 		if !s.share(ctx, r, next, &out) {
 			return ended(outcome.Later)
 		}
@@ -172,25 +171,7 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 	if isStored || s.handler.settings.crawl.Off {
 		return
 	}
-	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest())))
-}
-
-// share commits a publication for the other processes, and reports whether this one may serve it.
-func (s *site) share(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
-	r.adopt(&out.Selected)
-	pause := s.handler.settings.interval
-	if !out.Partial {
-		p := s.prospects(out, r.start)
-		pause = due(p).Sub(p.now)
-	}
-	isServed, err := r.records.Share(ctx, next.snapshot, next.meta(s.digest()), persist.Commit{
-		IsSame:  s.isSame(r, out),
-		Next:    pause,
-		Cost:    out.Cost,
-		Visited: s.standing().Visited,
-	})
-	s.logState("commit", err)
-	return isServed
+	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest()), !persist.Waits))
 }
 
 // adopt makes the records those of a selection.
@@ -198,14 +179,6 @@ func (r *refreshing) adopt(selected *indexing.Result) {
 	if selected.IsMade() {
 		r.records.Generation = selected.Generation
 	}
-}
-
-// isSame reports whether a refresh has found out nothing that other processes do not know.
-func (s *site) isSame(r *refreshing, out *report.Refresh) bool {
-	if out.Selected.IsMade() && !s.handler.settings.crawl.Off {
-		return false
-	}
-	return out.Result == outcome.Unchanged || !out.Changed && out.Outcome == r.served.history.Last
 }
 
 // result is what there is to tell of a refresh, or of a part of it, that is published.
@@ -435,7 +408,7 @@ func (s storedProbe) probe() *probeResult {
 
 // restore opens the site's records, unless they are open. After a restart, it serves what was published before, if that was
 // with the same settings; in a fleet, also what another node has published since.
-func (s *site) restore(ctx context.Context, r *persist.Records) {
+func (s *site) restore(ctx context.Context, r *persist.Records) error {
 	s.adopt()
 	var m meta
 	before := s.published()
@@ -454,16 +427,18 @@ func (s *site) restore(ctx context.Context, r *persist.Records) {
 	if isDamaged {
 		s.amend(func(next *publication) { next.history.Lost = s.app.now() })
 	}
+	return err
 }
 
 // restorePublication makes what was stored the publication.
 func (s *site) restorePublication(
 	ctx context.Context, before *publication, snapshot *document.Set, m meta, records *store.Generation,
 ) {
-	isShared := s.state.fleet != nil
-	s.loadAnnouncer(ctx) // which has the key of the others
-	isSame := m.Settings == s.digest()
-	isServed := isSame && (isShared || snapshot != nil && before.snapshot == nil)
+	isShared := s.node != nil
+	s.loadAnnouncer(ctx, isShared) // which has the key of the others
+	// Those of the process that leads count for all.
+	isSame := isShared || m.Settings == s.digest()
+	isServed := isShared || isSame && snapshot != nil && before.snapshot == nil
 	s.amend(func(next *publication) {
 		if before.snapshot == nil {
 			next.site = m.Sitemap

@@ -59,6 +59,7 @@ var collected = map[string]struct {
 	"snapshot_age_seconds":          {"Time since the last refresh began that confirmed what is served.", []string{"site"}},
 	"last_refresh_duration_seconds": {"Duration of the last refresh.", []string{"site"}},
 	"left_out_pages":                {"Pages left out at the last refresh, by reason.", []string{"site", "reason"}},
+	"leads":                         {"Whether this process refreshes a shared site for all, 1, or another one does.", []string{"site"}},
 	"sites":                         {"Sites, by what named them, and the result of the last refresh.", []string{"named_by", "result"}},
 }
 
@@ -114,6 +115,13 @@ func (s *site) measure(st *siteStatus, add func(value float64, nameAndLabels ...
 	if st.Pages > 0 && !rep.Confirmed.IsZero() {
 		age := s.app.now().Sub(rep.Confirmed)
 		add(age.Seconds(), "snapshot_age_seconds", site)
+	}
+	if st.Storage != nil {
+		leads := 0.0
+		if st.Storage.Leads {
+			leads = 1
+		}
+		add(leads, "leads", site)
 	}
 	// The reasons of guest modules may be any bytes, and labels are UTF-8.
 	for reason, n := range rep.LeftOut {

@@ -274,27 +274,3 @@ func TestNewsOrSection(t *testing.T) {
 		want(test.want)
 	}
 }
-
-// TestNewsOfFleet: another node serves the news.
-func TestNewsOfFleet(t *testing.T) {
-	folder := t.TempDir()
-	var begun time.Time
-	news := func(b *bench) {
-		b.handler.News = &News{Publication: "The Example Times"}
-		b.handler.RefreshInterval = caddy.Duration(24 * time.Hour)
-		if err := b.handler.compile(""); err != nil {
-			t.Fatal(err)
-		}
-		begun = b.clock
-		b.app.now = func() time.Time { return b.clock }
-		b.publishes(map[string]time.Time{"/a": begun.Add(-47 * time.Hour), "/b": begun.Add(-time.Hour)})
-	}
-	_, first := sharing(t, folder, news)
-	first.run()
-	_, second := sharing(t, folder, news)
-	second.run()
-	got := second.published()
-	if articles, _ := newsIn(t, got.snapshot); articles != "/b/a" || got.report.News.Pages != 2 {
-		t.Fatalf("got %s, %+v", articles, got.report.News)
-	}
-}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 )
 
@@ -24,7 +24,7 @@ func TestProblem(t *testing.T) {
 		change(&st, &last)
 		return st
 	}
-	down := &storageStatus{Status: fleet.Status{Error: "it is down"}}
+	down := &storageStatus{Status: replica.Status{Error: "it is down"}}
 	result := func(r outcome.Result) siteStatus {
 		return with(func(st *siteStatus, last *report.Report) {
 			last.Result = r
@@ -65,11 +65,13 @@ func TestProblem(t *testing.T) {
 			st.Storage = down
 			st.NotAnnounced = "why"
 		}), false, "the shared storage fails: it is down"},
-		"a storage that works": {with(func(st *siteStatus, _ *report.Report) { st.Storage = &storageStatus{Status: fleet.Status{Errors: 3}} }), false, ""},
-		"no announcements":     {with(func(st *siteStatus, _ *report.Report) { st.NotAnnounced = "why" }), false, "changes are not announced: why"},
-		"one announcement":     {announced(hub(announce.Status{Failures: 1})), false, ""},
-		"two announcements":    {announced(announce.Status{}, hub(announce.Status{Failures: 2})), false, "changes are not announced to https://hub.example: status 403"},
-		"a target for good":    {announced(hub(announce.Status{Stopped: true})), false, "changes are not announced to https://hub.example: status 403"},
+		"a storage that works": {with(func(st *siteStatus, _ *report.Report) {
+			st.Storage = &storageStatus{Status: replica.Status{NoList: true}}
+		}), false, ""},
+		"no announcements":  {with(func(st *siteStatus, _ *report.Report) { st.NotAnnounced = "why" }), false, "changes are not announced: why"},
+		"one announcement":  {announced(hub(announce.Status{Failures: 1})), false, ""},
+		"two announcements": {announced(announce.Status{}, hub(announce.Status{Failures: 2})), false, "changes are not announced to https://hub.example: status 403"},
+		"a target for good": {announced(hub(announce.Status{Stopped: true})), false, "changes are not announced to https://hub.example: status 403"},
 	} {
 		if got := test.st.problem(test.isAbsent); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // counted has the bench count the requests for pages, by path.
@@ -313,26 +314,30 @@ func TestRefetches(t *testing.T) {
 	}
 }
 
-// TestFleetRefetch: the node that is asked refreshes the site, although another one did so just now, and the other does not
-// come in between.
+// TestFleetRefetch: the process that is asked fetches the pages, although another one leads, and the other does not come in between.
 func TestFleetRefetch(t *testing.T) {
-	folder := t.TempDir()
-	b1, first := sharing(t, folder, nil)
-	b1.lists("/a", "/b")
-	b1.refresh(first)
-	b2, second := sharing(t, folder, nil)
-	b2.lists("/a", "/b")
-	requests := b2.counted()
-	b2.clock = b1.clock.Add(time.Second)
-	second.run()
-	if requests["/a"] != 0 {
-		t.Fatal("it is no follower")
-	}
-	second.state.addRefetch(refetch{all: true})
-	second.run() // nobody waits for it
-	if status := second.state.fleet.Status(); requests["/a"] != 1 || requests["/b"] != 1 || status.Writer != status.Node {
-		t.Errorf("got requests %v, %+v", requests, status)
-	}
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		b1, first := sharing(t, shared)
+		b1.lists("/a", "/b")
+		_, end1 := runs(b1, first)
+		defer end1()
+		time.Sleep(time.Minute)
+		b2, second := sharing(t, shared)
+		b2.lists("/a", "/b")
+		requests := b2.counted()
+		_, end2 := runs(b2, second)
+		defer end2()
+		time.Sleep(time.Minute)
+		if requests["/a"] != 0 {
+			t.Fatal("it does not follow")
+		}
+		second.state.addRefetch(refetch{all: true})
+		err := second.refreshNow(t.Context())
+		if err != nil || requests["/a"] != 1 || requests["/b"] != 1 || !second.node.Leads() {
+			t.Errorf("got %v, requests %v", err, requests)
+		}
+	})
 }
 
 // TestRefetchConfirms: pages whose text has changed are due again a minute later, and then no more.

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
@@ -60,23 +59,18 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	}
 	// The next configuration begins at once, if it comes before this refresh has ended.
 	s.amend(func(p *publication) { p.next = nextRefresh{} })
-	// Of the processes that share the site, one refreshes it. After a restart, the site serves at once what it served before.
-	role, err := s.join(ctx, records, demanded)
-	if err != nil {
-		return failed(err)
-	}
-	switch role {
-	case persist.Follower:
+	// After a restart, the site serves at once what it served before.
+	_ = s.restore(ctx, records)
+	// Of the processes that share the site, one refreshes it.
+	if !s.mayRefresh() {
 		return ended(outcome.Followed)
-	case persist.Later:
-		return ended(outcome.Later)
 	}
+	s.hearFollowers(ctx)
 	return s.runStages(ctx, records, demanded)
 }
 
 // runStages runs the stages, as the writer of the records.
 func (s *site) runStages(ctx context.Context, records *persist.Records, demanded bool) report.Refresh {
-	vote := s.vote()
 	probed, front, err := s.probe(ctx, demanded)
 	if err != nil {
 		return failed(fmt.Errorf("probing the site: %w", err))
@@ -88,10 +82,9 @@ func (s *site) runStages(ctx context.Context, records *persist.Records, demanded
 	if err := s.rename(ctx, records); err != nil {
 		return failed(fmt.Errorf("reading the records of the site's former URL: %w", err))
 	}
-	s.loadAnnouncer(ctx)
+	s.loadAnnouncer(ctx, false)
 	r := s.newRefreshing(records, probed, demanded)
 	r.front = front
-	r.vote = vote
 	if probed.blocked != "" {
 		// The routes say that nothing is to be listed, and are believed at once: a server that merely fails has failed the
 		// probe. The records stay, and are stored with that.
@@ -133,18 +126,13 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 		}
 		// What was fetched until the site was stopped is kept: after a restart, none of it is requested again.
 		if s.ctx.Err() != nil {
-			err := r.records.Commit()
+			err := r.records.Commit(!persist.Waits)
 			s.logState("commit", err)
 			return failed(errStopping)
 		}
 		selected, err := s.selectPages(ctx, r)
 		if err != nil {
 			return failed(err)
-		}
-		// Of a site that several processes share, what only this one sees by now is left to the others.
-		changes := r.records.IsShared() && !r.served.snapshot.Equal(selected.snapshot)
-		if changes && s.yieldsSince(ctx, r) {
-			return ended(outcome.Later)
 		}
 		decided := decide(r.served, selected, s.circumstances(r))
 		if decided.verdict == goOn {
@@ -168,16 +156,15 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 type refreshing struct {
 	demanded bool      // an operator requested it, and wants its result as it is
 	start    time.Time // when its sources were asked
-	batch    time.Time // the time for all dates: start, or what another process's clock had if that is later
+	batch    time.Time // the time for all dates: start
 	until    time.Time // when its crawl ends, once all candidates are known
 	wasReady bool      // no request waited for the first sitemap when it began
 
 	records    *persist.Records
 	probed     *probeResult
 	front      frontPage
-	vote       fleet.Vote // of what all processes that share the site saw when it began
-	selectedBy uint64     // digest of what a selection depends on besides the records; 0: nothing is selected
-	source     *Refresh   // as sources see it; nil: nothing is gathered
+	selectedBy uint64   // digest of what a selection depends on besides the records; 0: nothing is selected
+	source     *Refresh // as sources see it; nil: nothing is gathered
 	candidates *merge.Stream
 	crawling   *crawl.Run // nil: with crawl off
 	refetch    *refetch   // with which it begins; nil: none
@@ -196,7 +183,7 @@ func (s *site) newRefreshing(records *persist.Records, probed *probeResult, dema
 	return &refreshing{
 		demanded: demanded,
 		start:    now,
-		batch:    records.Begin(now),
+		batch:    now,
 		wasReady: wait.IsDone(s.ready) || s.app.building != nil,
 		records:  records,
 		probed:   probed,
@@ -272,6 +259,7 @@ func (s *site) run() {
 	s.noteAbsence(&out)
 	// Nothing may be listed yet: of a front page that redirects, the first look has fetched only that.
 	s.hasLeft = out.Crawled.HasLeft()
+	s.giveUpLead(&out)
 	s.conclude(&out, begun)
 	s.schedule.End()
 	// The records that it has now may be more than there is room for.

@@ -18,12 +18,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -236,7 +234,7 @@ type site struct {
 	state    *siteState // outlives the configuration
 	private  bool       // visitors need a client certificate
 
-	viewer *viewer // of a site that several processes share
+	node *replica.Node // its part in the fleet, if several processes share the site; nil: it is this one's alone
 
 	watch      *files.Watch // tells of changes of files; nil: nothing does
 	planning   sync.Mutex   // of what follows, and while the next refresh is planned by it
@@ -283,7 +281,6 @@ func newSite(a *App, i identity) *site {
 		app:       a,
 		ready:     make(chan struct{}),
 		wasProbed: make(chan struct{}),
-		viewer:    newViewer(),
 	}
 	s.setReady = sync.OnceFunc(func() { close(s.ready) })
 	s.setProbed = sync.OnceFunc(func() { close(s.wasProbed) })
@@ -303,7 +300,7 @@ func newSite(a *App, i identity) *site {
 
 	s.state = acquireState(a, &s.identity)
 	s.logger = s.state.said.To(logger.With(zap.String("site", s.url())))
-	s.configureFleet()
+	s.node = a.nodeOf(s)
 	// An upstream that has said when to come back, or is backed off from, is not asked because of a reload.
 	if before := s.state.limiter.Swap(h.limiter); before != nil {
 		h.limiter.Resume(before)
@@ -361,13 +358,14 @@ func (s *site) snapshot(ctx context.Context) (*document.Set, error) {
 		return snapshot, nil
 	}
 	// An outage of the storage may take minutes, for which no request waits.
-	if s.waitsForFleet() && s.state.fleet.IsDown() {
+	if s.waitsForFleet() && s.node.Status().Error != "" {
 		return nil, errNotReady
 	}
 	err := s.app.await(ctx, s.ready)
 	snapshot := s.published().snapshot
 	// It may be ready all the same, as a refresh that an operator has requested failed, or as the front page did not respond.
-	if snapshot == nil && (s.waitsForFleet() || s.isSilent()) {
+	isUnknown := s.node != nil && !wait.IsDone(s.ready)
+	if snapshot == nil && (isUnknown || s.waitsForFleet() || s.isSilent()) {
 		err = errNotReady
 	}
 	return snapshot, err
@@ -378,6 +376,10 @@ var errStopping = errors.New("the site is being stopped")
 // refreshNow requests a refresh of the site, or of that of which it is an alias, and waits until one has ended that
 // began after the call. The error is ctx's, or errStopping; the refresh goes on even so.
 func (s *site) refreshNow(ctx context.Context) error {
+	err := s.claimLead(ctx)
+	if err != nil {
+		return err
+	}
 	// The refresh may find that the site is an alias: then its main site is meant.
 	for next := cmp.Or(s.main.Load(), s); next != nil; next = s.main.Load() {
 		s = next
@@ -445,205 +447,6 @@ func (s *site) bytes() int64 {
 		n += int64(len(own.pages)) * ownBytes
 	}
 	return n
-}
-
-// configureFleet has the site's fleet use the storage and interval of this configuration.
-func (s *site) configureFleet() {
-	if member := s.state.fleet; member != nil {
-		member.Configure(s.app.sharing.storage(s.app.ctx), time.Duration(s.handler.RefreshInterval))
-		member.SetPatience(time.Duration(s.app.FleetPatience))
-	}
-}
-
-// join finds out what this process is to do for the site, and loads what another one has published since.
-func (s *site) join(ctx context.Context, records *persist.Records, demanded bool) (persist.Role, error) {
-	standing := func() persist.Standing {
-		st := s.standing()
-		st.Demanded = demanded || s.state.refetch.Load() != nil
-		return st
-	}
-	s.lookFirst(ctx, standing())
-	role, err := records.Join(ctx, standing, func() { s.restore(ctx, records) })
-	// That a process waits for the storage follows from what restore has logged: it could not load anything yet.
-	isLogged := errors.Is(err, fleet.ErrWaits)
-	if err != nil && !isLogged {
-		s.logState("commit", err)
-	}
-	// A refresh that comes by itself is tried again; an operator waits for this one, and is to know why it failed.
-	if err != nil && demanded {
-		return role, err
-	}
-	if role == persist.Writer {
-		s.logAlone()
-		return role, nil
-	}
-	// What the one that published found counts here, too: which sites are aliases, and what their routes say.
-	if probed := s.published().probed; probed != nil {
-		s.settle(ctx, probed, nil)
-	}
-	return role, nil
-}
-
-// lookFirst takes a view of the site before this process refreshes it: what only it sees, as in the middle of a deployment, is
-// not listed as long as others have another view in common.
-func (s *site) lookFirst(ctx context.Context, st persist.Standing) {
-	member := s.state.fleet
-	if member == nil || !st.Serves || member.IsEmpty() {
-		return
-	}
-	// This process will only load what another one has committed, or is not to refresh the site yet.
-	if member.Newer() || member.DueFor(st).After(s.app.now()) {
-		return
-	}
-	s.look(ctx, s.lookEvery(0), true)
-}
-
-// vote returns what this process may do by what all that share the site see; Free: it is alone.
-func (s *site) vote() fleet.Vote {
-	if s.state.fleet == nil {
-		return fleet.Free
-	}
-	return s.state.fleet.Judge().Vote
-}
-
-// yieldsSince reports whether this process is to leave to others what its refresh has found, by what all see now: a deployment
-// that reaches one process after the other may have reached this one since the refresh began. Published in any case are the
-// first sitemap, what an operator has requested, and what a refresh finds that began although others see something else.
-func (s *site) yieldsSince(ctx context.Context, r *refreshing) bool {
-	member := s.state.fleet
-	if member == nil || member.IsEmpty() || !r.wasReady {
-		return false
-	}
-	isRequested := r.demanded || r.refetch != nil
-	if isRequested || r.vote != fleet.Free {
-		return false
-	}
-	// A storage that is slow does not hold up what was found: then what is known of the others counts.
-	looking, cancel := context.WithTimeout(ctx, 2*viewPatience)
-	defer cancel()
-	s.look(looking, s.lookEvery(0), true)
-	return s.vote() != fleet.Free
-}
-
-// waitsForFleet reports whether nothing is served, as it is not known yet what other processes have committed.
-func (s *site) waitsForFleet() bool {
-	member := s.state.fleet
-	return member != nil && s.published().snapshot == nil && member.Beginning() == fleet.Waits
-}
-
-// logAlone says once that this process has begun as if it were alone.
-func (s *site) logAlone() {
-	member := s.state.fleet
-	if member == nil {
-		return
-	}
-	s.logger.OnceIf(member.IsAlone(), zap.WarnLevel, "alone",
-		"the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone")
-}
-
-// standing is what the role of this process depends on.
-func (s *site) standing() persist.Standing {
-	served := s.published()
-	visited, _ := s.state.visited.Count()
-	return persist.Standing{
-		Serves: served.snapshot != nil,
-		// What only this process does not see, others do: they would not confirm it.
-		HoldsBack: served.history.Last.Result == outcome.HeldBack && served.history.Last.Reason != reasonUnseen,
-		Visited:   visited + int(s.state.signals.Load()),
-	}
-}
-
-// pollFleet looks for commits of other processes until the site is stopped. It plans when they are loaded, and when this
-// one refreshes the site.
-func (s *site) pollFleet() {
-	member := s.state.fleet
-	if member == nil {
-		return
-	}
-	s.app.group.Go(s.compareViews)
-	healthy := 0 // polls since the last error
-	for member.Wait(s.ctx) {
-		if s.app.isSuperseded() || s.main.Load() != nil {
-			continue
-		}
-		// A configuration that failed to start has left its storage, which is closed.
-		s.configureFleet()
-		waited := s.waitsForFleet()
-		err := member.Poll(s.ctx)
-		healthy++
-		if err != nil && s.ctx.Err() == nil {
-			healthy = 0
-			s.logger.Once(zap.WarnLevel, "storage", s.whatDown(), zap.Error(err))
-		}
-		// A storage that fails now and then would fill the log with a warning that comes back each time.
-		if healthy == 20 {
-			s.logger.Clear("storage")
-		}
-		stuck := member.Stuck()
-		s.logger.OnceIf(stuck != nil, zap.WarnLevel, "lock",
-			"the shared storage grants no lock: nodes may refresh the site at the same time", zap.Error(stuck))
-		isNewer := member.Newer()
-		// The storage has nothing, or it is time to begin alone.
-		if waited && !s.waitsForFleet() {
-			s.plan(prospects{now: s.app.now(), noticed: true})
-			s.schedule.Notify()
-			continue
-		}
-		if !isNewer && member.PlansItself() {
-			continue
-		}
-		s.plan(prospects{now: s.app.now(), noticed: isNewer, shared: true, sharedDue: member.DueFor(s.standing())})
-		s.schedule.Notify()
-	}
-}
-
-// whatDown is what a warning says of a storage that cannot be reached.
-func (s *site) whatDown() string {
-	if s.waitsForFleet() {
-		return "cannot reach the shared storage: no sitemap is served until it responds, or fleet_patience is over"
-	}
-	return "cannot reach the shared storage: the loaded sitemap is served, and refreshes wait"
-}
-
-const (
-	lookUpPatience = 4 * time.Second // of a request for a document that this process does not know yet
-	lookUpStep     = 20 * time.Millisecond
-)
-
-// errUnread is the error of a request for a document that another process may have committed.
-var errUnread = errors.New("the shared storage cannot be read, and may have the document")
-
-// lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash or a section:
-// another process may have committed it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
-func (s *site) lookUp(ctx context.Context, snapshot *document.Set, name string) (*document.Set, error) {
-	member := s.state.fleet
-	isThere := func() bool {
-		d, _ := snapshot.FindForm(name)
-		return d != nil
-	}
-	isUnknown := strings.HasPrefix(name, "-") && !isThere()
-	if member == nil || s.main.Load() != nil || !isUnknown {
-		return snapshot, nil
-	}
-	if !member.LookUp() {
-		return snapshot, errUnread
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
-	defer cancel()
-	at := time.Now()
-	// A section may have no pages for good: what the storage says first counts.
-	isNamedByHash := document.IsHashed(name) || strings.HasSuffix(name, document.HTML)
-	if isNamedByHash {
-		at = at.Add(fleet.LookUpAfter)
-	}
-	for !isThere() && !member.HasRead(at) {
-		if ctx.Err() != nil {
-			return snapshot, errUnread
-		}
-		wait.Within(lookUpStep, ctx.Done())
-		snapshot = s.published().snapshot
-	}
-	return snapshot, nil
 }
 
 // mainOf returns the twin of which a site is an alias, at the end of a chain of such; nil: it is

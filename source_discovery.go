@@ -203,14 +203,8 @@ func (s *site) Note(path string, at int64, isSignal bool) {
 // signal has a page fetched if it is listed, as anybody would fetch it: what a visitor got is not believed.
 func (s *site) signal(path string) {
 	s.crawler.Signal(path, store.ByVisitor)
-	if s.state.fleet == nil {
-		return
-	}
-	// Only the process that has signals knows of them: it is to be the next to refresh the site. To see whether the page
-	// is listed takes a millisecond, and anybody may request what is not.
-	now := s.app.now().Unix()
-	if s.state.signalAt.Swap(now) != now && s.isListed(path) {
-		s.state.signals.Add(1)
+	if s.node != nil {
+		s.state.fleet.signals.Add(path, s.app.now().Unix(), maxSignals)
 	}
 }
 

@@ -408,7 +408,6 @@ func (s *site) circumstances(r *refreshing) circumstances {
 		selectedBy: r.selectedBy,
 		newFailed:  newFailed(r.served.history, r.candidates.Result().Failed),
 		lost:       !r.lost().IsZero(),
-		unseen:     s.state.fleet != nil && !s.state.fleet.Judge().IsSeconded,
 		now:        r.batch,
 	}
 }

@@ -20,9 +20,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -41,8 +39,6 @@ var states = caddy.NewUsagePool()
 type siteState struct {
 	published atomic.Pointer[publication] // what is served; readers take no lock. Never nil
 	visited   visits.Visited              // paths that visitors have requested
-	signals   atomic.Int64                // of visitors, for listed pages; counted where processes share the site
-	signalAt  atomic.Int64                // when one was last looked at, to count it, in Unix seconds
 	refetch   atomic.Pointer[refetch]     // which pages an operator wants fetched again; nil: none
 	said      *logonce.Logger             // remembers what was logged of the site: a reload is no reason to say it again
 	missing   sync.Map                    // since when a source's files do not exist, by the source's number
@@ -63,24 +59,14 @@ type siteState struct {
 	isChanged atomic.Bool  // it has told of a change since the last refresh began to look, or own sitemaps were read since
 
 	announcer *announce.Announcer // has one file whatever the settings are, so that the key of IndexNow stays
-	fleet     *fleet.Member       // of the processes that share the site; nil: it is this one's alone
-	shared    string              // in which storage: see storageSetting.key
+	local     store.Storage       // of this process; it has the records and announcements
+	begun     time.Time           // when the state was made
+	fleet     fleetState
 }
 
 // acquireState returns the state of a site from the pool, or a new one. Under the App's mu.
 func acquireState(a *App, i *identity) *siteState {
-	isShared := a.sharing.isOn() && !i.onDemand && a.building == nil
-	at := a.placeOf(i, isShared)
-
-	// What other states have is looked up before: the pool is locked while it makes one.
-	var keepRecords func(st *siteState)
-	if isShared {
-		group := fileName(i.authority(), i.digest(i.prefix, fleet.Format))
-		before := findShared(i.sitemap, group, a.sharing.key())
-		keepRecords = func(st *siteState) { st.share(a, i, at, group, before) }
-	} else {
-		keepRecords = func(st *siteState) { st.keepAlone(a, i, at) }
-	}
+	at := a.placeOf(i)
 	value, _, _ := states.LoadOrNew(at.key, func() (caddy.Destructor, error) {
 		st := &siteState{
 			place:    at,
@@ -90,8 +76,9 @@ func acquireState(a *App, i *identity) *siteState {
 			onDemand: i.onDemand,
 			said:     logonce.New(zap.NewNop()),
 			watch:    files.NewWatch(),
+			begun:    a.now(),
 		}
-		keepRecords(st)
+		st.keepRecords(a, i, at)
 		return st, nil
 	})
 	return value.(*siteState)
@@ -106,26 +93,20 @@ type statePlace struct {
 }
 
 // placeOf returns where the state of a site is kept. On the disk of this process, that goes by the site's host, so that the site
-// is the same one with https; else by all of its URL. Sites that have the same name are told apart by a number, in the order
-// in which they are made.
-func (a *App) placeOf(i *identity, isShared bool) statePlace {
+// is the same one with https; that of a site that only visitors named, by all of its URL. Sites that have the same name are told
+// apart by a number, in the order in which they are made.
+func (a *App) placeOf(i *identity) statePlace {
 	// Nothing is on disk of sites that only visitors named.
 	folder := ""
 	if !i.onDemand {
 		folder = a.folder
 	}
-	// Nodes with other settings, or in other storages, share nothing.
-	settings := ""
-	if isShared {
-		settings = fmt.Sprint(" ", i.digest(), a.sharing.key())
-	}
-	isAlone := !isShared && !i.onDemand
 	place := func(authority string, number int) statePlace {
 		at := statePlace{folder: folder, file: i.stateName(authority, number), number: number}
-		if !isAlone {
+		if i.onDemand {
 			at.file = i.urlName(i.origin, number)
 		}
-		at.key = fmt.Sprint(at.file, " ", at.folder, " ", i.onDemand) + settings
+		at.key = fmt.Sprint(at.file, " ", at.folder, " ", i.onDemand)
 		return at
 	}
 	at := place(i.authority(), 1)
@@ -133,7 +114,7 @@ func (a *App) placeOf(i *identity, isShared bool) statePlace {
 		at = place(i.authority(), at.number+1)
 	}
 	// The configuration before may have the site with www, or without: then its state goes on.
-	if twin := a.freeTwin(i); isAlone && at.number == 1 && twin != "" && !at.isHeld() {
+	if twin := a.freeTwin(i); !i.onDemand && at.number == 1 && twin != "" && !at.isHeld() {
 		other := place(twin, 1)
 		if other.isHeld() && !a.keys[other.key] {
 			return other
@@ -177,10 +158,10 @@ func fileName(authority string, digest uint64) string {
 	return fmt.Sprintf("%s-%016x", host, digest)
 }
 
-// storage returns the storage of this process; nil: there is none.
+// storage returns the storage of this process.
 func (at *statePlace) storage() store.Storage {
 	if at.folder == "" {
-		return nil
+		return store.NewMemory()
 	}
 	return &certmagic.FileStorage{Path: at.folder}
 }
@@ -189,19 +170,24 @@ func (at *statePlace) storage() store.Storage {
 func recordsOf(name string) string       { return "sites/" + name }
 func announcementsOf(name string) string { return "announcements/" + name + ".json" }
 
-// keepAlone keeps the records of a new state for this process alone.
-func (st *siteState) keepAlone(a *App, i *identity, at statePlace) {
+// keepRecords keeps what is known of a new state.
+func (st *siteState) keepRecords(a *App, i *identity, at statePlace) {
 	st.published.Store(&publication{site: i.sitemap})
-	st.records = persist.NewSite(at.storage(), recordsOf(at.file))
+	st.local = at.storage()
+	if a.sharing.isOn() && !i.onDemand {
+		st.local = writable(a, st.local)
+	}
+	st.records = persist.NewSite(st.local, recordsOf(at.file))
 	st.records.Now = a.now
-	st.announcer = announce.New(persist.NewFile(at.storage(), announcementsOf(at.file)), nil)
+	file := persist.NewFile(st.local, announcementsOf(at.file))
+	st.announcer = announce.New(pushedFile{file, st})
 }
 
 // adopt renames what is stored of a site under a former name, if nothing is under its own: such as with www or without, or as
 // earlier versions have stored it, which had a name for each URL. Of several, it is what was written last.
 func (s *site) adopt() {
 	at := s.state.place
-	if at.folder == "" || s.state.fleet != nil {
+	if at.folder == "" {
 		return
 	}
 	s.state.adopting.Do(func() {
@@ -291,62 +277,6 @@ func (at *statePlace) adopt(former []string) error {
 	return os.Rename(path(recordsOf(last)), path(recordsOf(at.file)))
 }
 
-// share keeps the records of a new state in the storage that processes share, in a group of those with the same settings.
-func (st *siteState) share(a *App, i *identity, at statePlace, group string, before sharedBefore) {
-	st.published.Store(&publication{site: i.sitemap, snapshot: before.published, lastSnapshot: before.published, sections: before.sections})
-	o := fleet.MemberOptions{
-		Site:     fileName(i.authority(), digestOf(i.sitemap, i.prefix, fleet.Format)),
-		Group:    group,
-		Host:     hostname(),
-		Interval: i.handler.settings.interval,
-		Copies:   before.copies,
-		Before:   at.storage(),
-		Now:      a.now,
-
-		RecordsPrefix: recordsOf(at.file),
-		BeforePrefix:  recordsOf(i.stateName(i.authority(), 1)),
-	}
-	if at.folder != "" {
-		o.Copies = &certmagic.FileStorage{Path: filepath.Join(at.folder, "copies", group)}
-	}
-	st.fleet = fleet.NewMember(o)
-	st.records = persist.NewSite(st.fleet, o.RecordsPrefix)
-	st.records.Now = a.now
-	st.announcer = announce.New(st.fleet.QueueFile(), before.announced)
-	st.shared = a.sharing.key()
-}
-
-// sharedBefore is what the configuration before has of a site that it shared by other settings, or in another storage.
-type sharedBefore struct {
-	published *document.Set // by other settings: it is served until the first refresh
-	sections  sections      // of these settings
-	copies    store.Storage // of what it has shared, in memory; nil: there are none
-	announced []byte        // as the announcer encodes it, with another storage; nil: there was none
-}
-
-// findShared finds what the configuration before has of a site, which is to share it as a group in a storage.
-func findShared(sitemap, group, storage string) (before sharedBefore) {
-	states.Range(func(_, value any) bool {
-		st := value.(*siteState)
-		served := st.published.Load()
-		if served.site != sitemap {
-			return true
-		}
-		if served.snapshot != nil {
-			before.published = served.snapshot
-			before.sections = served.sections
-		}
-		if st.fleet != nil && st.fleet.Prefix == fleet.Prefix(group) {
-			before.copies = st.fleet.Local
-		}
-		if st.fleet != nil && st.shared != storage {
-			before.announced = st.announcer.Encode()
-		}
-		return true
-	})
-	return before
-}
-
 // Destruct implements [caddy.Destructor]: no configuration has the site any more.
 func (st *siteState) Destruct() error {
 	st.watch.Close()
@@ -356,24 +286,8 @@ func (st *siteState) Destruct() error {
 
 // logState says once what is wrong with keeping records, of each kind until that was done.
 func (s *site) logState(kind string, err error) {
-	member := s.state.fleet
-	if member == nil {
-		s.logger.OnceIf(err != nil, zap.WarnLevel, kind,
-			"cannot store the records: pages are fetched again after a restart", s.app.stateFields(err)...)
-		return
-	}
-	// Polls log that the storage is down, until it is over.
-	if err != nil && member.IsDown() {
-		return
-	}
-	// That another process has the lock, or was first, is no trouble. On a full or read-only storage, polls succeed, and only
-	// commits tell.
-	isOwn := err != nil && !errors.Is(err, fleet.ErrLost)
-	message := "cannot load or commit the shared sitemap: the last one is still served"
-	if s.waitsForFleet() {
-		message = "cannot load the shared sitemap: no sitemap is served until it is loaded, or fleet_patience is over"
-	}
-	s.logger.OnceIf(isOwn, zap.WarnLevel, kind, message, zap.Error(withoutFile(err)))
+	s.logger.OnceIf(err != nil, zap.WarnLevel, kind,
+		"cannot store the records: pages are fetched again after a restart", s.app.stateFields(err)...)
 }
 
 // stateFields are what a warning says of a state folder that cannot be read or written.

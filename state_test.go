@@ -36,7 +36,7 @@ func TestStateOfSites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := records.Open(t.Context(), new(meta), nil, nil); err != nil || records.Write(nil, meta{}) != nil {
+	if _, err := records.Open(t.Context(), new(meta), nil, nil); err != nil || records.Write(nil, meta{}, false) != nil {
 		t.Errorf("got %v", err)
 	}
 	var found []string

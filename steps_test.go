@@ -180,7 +180,7 @@ func (w *stepper) configure(paths []string) (*bench, *site) {
 	defer w.mu.Unlock()
 	if w.site == nil {
 		s.state.records = persist.NewSite(w, "site")
-		s.state.announcer = announce.New(persist.NewFile(w, "announced.json"), nil)
+		s.state.announcer = announce.New(persist.NewFile(w, "announced.json"))
 	}
 	w.site = s
 	return b, s

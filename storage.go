@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/certmagic"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // storageKind says where the records, documents and announcements of sites are kept.
@@ -35,6 +35,7 @@ const storageNamespace = "caddy.storage"
 type storageSetting struct {
 	kind   storageKind
 	own    certmagic.Storage // nil: it is another kind, or not loaded
+	shared store.Storage     // whose calls end; nil: processes share none, or it is not loaded
 	digest uint64            // of the module and its settings; 0: there is none
 }
 
@@ -59,29 +60,40 @@ func sharingOf(raw json.RawMessage) (storageSetting, error) {
 // loadSharing reads the setting of an App, and loads its module.
 func loadSharing(ctx caddy.Context, a *App) (storageSetting, error) {
 	s, err := sharingOf(a.StorageRaw)
-	if err != nil || s.kind != inOwn {
+	if err != nil {
 		return s, err
 	}
+	if s.kind == inOwn {
+		err = s.load(ctx, a)
+	}
+	if err == nil && s.isOn() {
+		s.shared = store.BoundedApart(s.storage(ctx))
+	}
+	return s, err
+}
+
+// load loads the module of a storage apart from Caddy's.
+func (s *storageSetting) load(ctx caddy.Context, a *App) error {
 	module, err := ctx.LoadModule(a, "StorageRaw")
 	if err != nil {
-		return s, fmt.Errorf("loading the storage: %w", err)
+		return fmt.Errorf("loading the storage: %w", err)
 	}
 	converter, isStorage := module.(caddy.StorageConverter)
 	if !isStorage {
-		return s, fmt.Errorf("loading the storage: %T is none", module)
+		return fmt.Errorf("loading the storage: %T is none", module)
 	}
 	s.own, err = converter.CertMagicStorage()
 	if err != nil {
-		return s, fmt.Errorf("opening the storage: %w", err)
+		return fmt.Errorf("opening the storage: %w", err)
 	}
-	return s, nil
+	return nil
 }
 
 // isOn reports whether processes share sites.
 func (s storageSetting) isOn() bool { return s.kind != inState }
 
 // storage returns the storage that processes share; nil: they share none.
-func (s storageSetting) storage(ctx caddy.Context) fleet.Shared {
+func (s storageSetting) storage(ctx caddy.Context) certmagic.Storage {
 	switch s.kind {
 	case inCaddys:
 		return ctx.Storage()
@@ -91,7 +103,7 @@ func (s storageSetting) storage(ctx caddy.Context) fleet.Shared {
 	return nil
 }
 
-// key is a part of the keys of the states: sites begin anew in another storage.
+// key tells one storage from another.
 func (s storageSetting) key() string {
 	if s.kind == inOwn {
 		return fmt.Sprintf(" in %016x", s.digest)
@@ -111,7 +123,7 @@ func (s storageSetting) warning(ctx caddy.Context) string {
 }
 
 // isDataFolder reports whether a storage is Caddy's folder for data, which no other machine has.
-func isDataFolder(s fleet.Shared) bool {
+func isDataFolder(s certmagic.Storage) bool {
 	folder, isFolder := s.(*certmagic.FileStorage)
 	return isFolder && (folder.Path == "" || filepath.Clean(folder.Path) == filepath.Clean(caddy.DefaultStorage.Path))
 }

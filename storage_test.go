@@ -8,8 +8,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/fleet"
 )
 
 // TestSharingOf: which storage a setting names.
@@ -38,13 +36,13 @@ func TestSharingOf(t *testing.T) {
 // TestIsDataFolder: Caddy's own folder is on one machine, so nothing is shared there.
 func TestIsDataFolder(t *testing.T) {
 	for name, test := range map[string]struct {
-		storage fleet.Shared
+		storage certmagic.Storage
 		want    bool
 	}{
 		"no path":         {new(certmagic.FileStorage), true},
 		"the data folder": {&certmagic.FileStorage{Path: caddy.DefaultStorage.Path + "/"}, true},
 		"another folder":  {&certmagic.FileStorage{Path: t.TempDir()}, false},
-		"no folder":       {watched{}, false},
+		"no folder":       {nil, false},
 	} {
 		if got := isDataFolder(test.storage); got != test.want {
 			t.Errorf("%s: got %t", name, got)

@@ -7,12 +7,11 @@ import (
 )
 
 // watchOf returns what tells of changes of the site's files; nil: nothing does. Sites that only visitors named have none, as
-// anybody can make up hosts; nor has one that several processes share, of which another one may be to refresh it next, nor
-// that of a build, which has no next time.
+// anybody can make up hosts; nor has that of a build, which has no next time.
 //
 // What the configuration before watches is taken over, so that no change is lost.
 func (s *site) watchOf() *files.Watch {
-	if s.onDemand || s.state.fleet != nil || s.app.building != nil {
+	if s.onDemand || s.app.building != nil {
 		return nil
 	}
 	s.state.watch.Forget()

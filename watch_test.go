@@ -58,9 +58,6 @@ func TestWatchOf(t *testing.T) {
 	if s.watchOf() != nil {
 		t.Error("a host that visitors named is watched")
 	}
-	if _, shared := sharing(t, t.TempDir(), nil); shared.watch != nil {
-		t.Error("a shared site is watched")
-	}
 }
 
 // TestLogWatch: that not all files are watched is said once, for all sites.

@@ -20,9 +20,9 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	sitemap "github.com/seed3295b519/caddy-sitemap"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 	"github.com/seed3295b519/caddy-sitemap/caddytest/storages"
-	internalfleet "github.com/seed3295b519/caddy-sitemap/internal/fleet"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 )
 
@@ -31,28 +31,14 @@ const announcing = "indexnow {\nendpoint %s\n}"
 
 var long = flag.Bool("long", false, "the full length of the tests: five minutes of chaos, two of a stopped storage, 200,000 pages")
 
-// commandVar, in the environment, makes of the test's program Caddy's, with the storages of tests. Its value is one of
-// those below.
-const (
-	commandVar = "CADDYTEST_COMMAND"
-
-	forTests = "for tests" // a node waits less for a lock
-	forUsers = "for users" // and as long as it does for users
-)
-
-const (
-	lockPatience = 5 * time.Second  // of nodes for tests
-	stuckFor     = 15 * time.Second // until they break a lock
-)
+// commandVar, in the environment, makes of the test's program Caddy's, with the storages of tests. Its value is not empty.
+const commandVar = "CADDYTEST_COMMAND"
 
 func TestMain(m *testing.M) {
-	if command := os.Getenv(commandVar); command != "" {
+	if os.Getenv(commandVar) != "" {
 		indexing.Minute = 0 // as in the other tests: see harness.Main
 		indexing.AddedFor = 2 * interval
-		if command == forTests {
-			internalfleet.LockPatience = lockPatience
-			internalfleet.StuckFor = stuckFor
-		}
+		sitemap.AnnounceAfter = 4 * poll // by then, another one that led knows that it does not lead any more
 		caddycmd.Main()
 		return
 	}
@@ -65,7 +51,7 @@ const (
 	poll     = time.Second      // of nodes that do not refresh
 	breath   = time.Second / 10 // between two looks whether something has happened
 	patience = time.Minute      // with what takes seconds, on a busy machine
-	settling = 5 * time.Minute  // after faults and kills: with -long, a lock is broken after a minute
+	settling = 2 * time.Minute  // after faults and kills
 )
 
 // setup says what a fleet is to be.
@@ -305,11 +291,7 @@ func (n *node) start() {
 	n.t.Helper()
 	n.cmd = exec.Command(os.Args[0], "run", "--adapter", "caddyfile", "--config", filepath.Join(n.dir, n.name+".caddyfile"))
 	n.cmd.Dir = n.dir
-	command := forTests
-	if *long || *soakTime > 0 {
-		command = forUsers
-	}
-	n.cmd.Env = append(os.Environ(), commandVar+"="+command, "HOME="+n.dir, "XDG_DATA_HOME="+filepath.Join(n.dir, n.name+".data"))
+	n.cmd.Env = append(os.Environ(), commandVar+"=yes", "HOME="+n.dir, "XDG_DATA_HOME="+filepath.Join(n.dir, n.name+".data"))
 	output, err := os.OpenFile(filepath.Join(n.dir, n.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	harness.Must(n.t, err)
 	defer output.Close()

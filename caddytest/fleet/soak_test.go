@@ -40,10 +40,8 @@ const (
 	soakDeploys = 5 * time.Second
 
 	soakInterval = 20 * time.Second // of refreshes
-	// soakGrace is until a page that most nodes have must be listed: nodes notice that one of them differs after two intervals,
-	// the lock of one that was killed is broken a minute after the refresh was due, and a fault lasts up to ten seconds.
+	// soakGrace is until a page must be listed: another node leads seven polls after a kill, and a fault lasts up to ten seconds.
 	soakGrace = 3 * time.Minute
-	soakLag   = 2 * soakGrace // by which one node is behind the others, now and then
 	soakDown  = 5 * time.Second
 
 	// What no generation names any more stays for an hour or so.
@@ -52,21 +50,20 @@ const (
 	perDeployment = 64 << 10 // bytes that a deployment leaves: about ten generations of a small site
 )
 
-// soakedSite is a site whose nodes have a root each. Its methods may be called side by side.
+// soakedSite is a site. Its methods may be called side by side.
 type soakedSite struct {
 	host    string
 	options string
 
-	mu        sync.Mutex
-	mostSince map[string]time.Time // pages that most nodes have: since when
-	deploying bool
+	mu    sync.Mutex
+	since map[string]time.Time // when its pages were deployed
 }
 
 // must returns the pages that have to be listed at a time.
 func (s *soakedSite) must(at time.Time) (pages []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for page, since := range s.mostSince {
+	for page, since := range s.since {
 		if at.Sub(since) >= soakGrace {
 			pages = append(pages, page)
 		}
@@ -79,7 +76,7 @@ func (s *soakedSite) missing(pages []string, listed map[string]bool) (missing []
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, page := range pages {
-		_, isThere := s.mostSince[page]
+		_, isThere := s.since[page]
 		if isThere && !listed[page] {
 			missing = append(missing, page)
 		}
@@ -111,7 +108,7 @@ type soak struct {
 	steps    []step
 	deployed []time.Time
 	changes  map[string]int      // by URL
-	dates    map[string][]string // of these, by node
+	dates    map[string][]string // of these
 	counts   map[string]int      // what was done, by kind
 	first    int64               // bytes in the storage after the start
 
@@ -121,8 +118,8 @@ type soak struct {
 	served  map[string]int64  // process of a node that has served a site
 }
 
-// TestSoak has three nodes with 200 sites on Redis. It kills them, has the storage be slow and lose calls, and deploys to one
-// node before the others. No client gets an error but 503 while a node starts, no sitemap lists less than it must, no change is
+// TestSoak has three nodes with 200 sites on Redis. It kills them, has the storage be slow and lose calls, and changes the
+// sites. No client gets an error but 503 while a node starts, no sitemap lists less than it must, no change is
 // announced twice, the storage stays within a bound, and in the end all nodes agree.
 //
 //	go test -timeout 2h ./caddytest/fleet -run TestSoak -soak 40m
@@ -174,7 +171,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	s.redis = redis.NewClient(&redis.Options{Network: "unix", Addr: s.fleet.redis.Socket})
 	t.Cleanup(func() { _ = s.redis.Close() })
 	for i := range *soakSites {
-		site := &soakedSite{host: fmt.Sprintf("site%03d.example.com:%s", i, s.port()), mostSince: make(map[string]time.Time)}
+		site := &soakedSite{host: fmt.Sprintf("site%03d.example.com:%s", i, s.port()), since: make(map[string]time.Time)}
 		count := 20
 		if i%4 == 0 { // with an index
 			count = 60
@@ -182,10 +179,8 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		}
 		for page := range count {
 			path := fmt.Sprintf("/%02d/page%02d.html", page%7, page)
-			for _, n := range s.nodes {
-				s.deploy(n, site, path, fmt.Sprint("page ", page), harness.DayOf(page))
-			}
-			site.mostSince[path] = time.Time{}
+			s.deploy(site, path, fmt.Sprint("page ", page), harness.DayOf(page))
+			site.since[path] = time.Time{}
 		}
 		s.sites = append(s.sites, site)
 	}
@@ -198,23 +193,23 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		text.WriteString(global)
 		for _, site := range s.sites {
 			fmt.Fprintf(&text, "http://%s {\n\tbind %s\n\troot * %s\n\tsitemap {\n\t\trefresh %s\n\t\t%s\n\t\t%s\n\t}\n\tfile_server\n}\n", site.host, n.address,
-				filepath.Join(s.dir, rootOf(n, site)), soakInterval, site.options, fmt.Sprintf(announcing, s.engine.URL))
+				filepath.Join(s.dir, rootOf(site)), soakInterval, site.options, fmt.Sprintf(announcing, s.engine.URL))
 		}
 		harness.Must(t, os.WriteFile(file, []byte(text.String()), 0o644))
 	}
 	return s
 }
 
-// rootOf is the folder of a site on a node, below that of the fleet.
-func rootOf(n *node, site *soakedSite) string {
+// rootOf is the folder of a site, below that of the fleet.
+func rootOf(site *soakedSite) string {
 	name, _, _ := strings.Cut(site.host, ":")
-	return filepath.Join("roots", n.name, name)
+	return filepath.Join("roots", name)
 }
 
-// deploy writes a page on a node; an empty text removes it. Its time is the same on all nodes.
-func (s *soak) deploy(n *node, site *soakedSite, path, text string, when time.Time) {
+// deploy writes a page; an empty text removes it.
+func (s *soak) deploy(site *soakedSite, path, text string, when time.Time) {
 	s.t.Helper()
-	name := filepath.Join(rootOf(n, site), path)
+	name := filepath.Join(rootOf(site), path)
 	if text == "" {
 		harness.Must(s.t, os.Remove(filepath.Join(s.dir, name)))
 		return
@@ -310,7 +305,6 @@ func (s *soak) disturbStorage() {
 	kinds := map[string]storages.Fault{
 		"fails":           {Fail: 0.2},
 		"hangs":           {Hang: true},
-		"loses locks":     {Op: "lock", Free: true},
 		"loses responses": {Lost: 0.2},
 		"slow":            {Delay: 500 * time.Millisecond},
 	}
@@ -321,17 +315,11 @@ func (s *soak) disturbStorage() {
 	s.later(time.Second+time.Duration(s.rand.Int64N(int64(9*time.Second))), func() { harness.Must(s.t, storages.SetFaults(s.control)) })
 }
 
-// release deploys changes of a site: to one node first, to the next ones seconds later, and now and then to the last one only
-// after it was long behind.
+// release deploys changes of a site.
 func (s *soak) release(site *soakedSite) {
 	site.mu.Lock()
-	pages := slices.Sorted(maps.Keys(site.mostSince))
-	isBusy := site.deploying
-	site.deploying = true
-	site.mu.Unlock()
-	if isBusy {
-		return
-	}
+	defer site.mu.Unlock()
+	pages := slices.Sorted(maps.Keys(site.since))
 	now := time.Now()
 	s.deployed = append(s.deployed, now)
 	number := len(s.deployed)
@@ -341,44 +329,18 @@ func (s *soak) release(site *soakedSite) {
 	if removed == edited || number%3 != 0 {
 		removed = ""
 	}
-	write := func(n *node) {
-		at := time.Now().UTC().Format("15:04:05.000 ") + n.name
-		for _, path := range []string{added, edited, removed} {
-			url := "http://" + site.host + path
-			s.dates[url] = append(s.dates[url], at)
-		}
-		s.deploy(n, site, added, fmt.Sprint("added by ", number), now)
-		s.deploy(n, site, edited, fmt.Sprint("edited by ", number), now)
-		if removed != "" {
-			s.deploy(n, site, removed, "", now)
-		}
-	}
 	for _, path := range []string{added, edited, removed} {
-		s.changes["http://"+site.host+path]++
+		url := "http://" + site.host + path
+		s.changes[url]++
+		s.dates[url] = append(s.dates[url], now.UTC().Format("15:04:05.000"))
 	}
-	site.mu.Lock()
-	delete(site.mostSince, removed)
-	site.mu.Unlock()
-	order := s.rand.Perm(len(s.nodes))
-	write(s.nodes[order[0]])
-	second := time.Duration(s.rand.Int64N(int64(soakInterval)))
-	s.later(second, func() {
-		write(s.nodes[order[1]])
-		site.mu.Lock()
-		site.mostSince[added] = time.Now()
-		site.mu.Unlock()
-	})
-	third := second + time.Duration(s.rand.Int64N(int64(soakInterval)))
-	if s.rand.IntN(8) == 0 {
-		s.counts["deployments that leave a node behind"]++
-		third = soakLag
+	delete(site.since, removed)
+	s.deploy(site, added, fmt.Sprint("added by ", number), now)
+	s.deploy(site, edited, fmt.Sprint("edited by ", number), now)
+	if removed != "" {
+		s.deploy(site, removed, "", now)
 	}
-	s.later(third, func() {
-		write(s.nodes[order[2]])
-		site.mu.Lock()
-		site.deploying = false
-		site.mu.Unlock()
-	})
+	site.since[added] = now
 }
 
 // request asks a node for a document of a site.
@@ -547,7 +509,7 @@ func (s *soak) settleAll() {
 		time.Sleep(time.Second)
 	}
 	for _, site := range left {
-		want := len(site.mostSince)
+		want := len(site.since)
 		var found []string
 		for _, n := range s.nodes {
 			listed, r := s.listed(n, site)
@@ -561,7 +523,7 @@ func (s *soak) settleAll() {
 func (s *soak) isSettled(site *soakedSite) bool {
 	want := make(map[string]bool)
 	site.mu.Lock()
-	for path := range site.mostSince {
+	for path := range site.since {
 		want[path] = true
 	}
 	site.mu.Unlock()
@@ -603,7 +565,7 @@ func (s *soak) verdict() {
 // TestSoakedSite has pages that must be listed, and that are missing.
 func TestSoakedSite(t *testing.T) {
 	now := time.Now()
-	site := &soakedSite{mostSince: map[string]time.Time{"/old": now.Add(-2 * soakGrace), "/new": now.Add(-soakGrace / 2)}}
+	site := &soakedSite{since: map[string]time.Time{"/old": now.Add(-2 * soakGrace), "/new": now.Add(-soakGrace / 2)}}
 	must := site.must(now)
 	if !slices.Equal(must, []string{"/old"}) {
 		t.Errorf("got %q", must)
@@ -620,8 +582,8 @@ func TestSoakedSite(t *testing.T) {
 		"removed just now": {nil, "/old", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			site := &soakedSite{mostSince: maps.Clone(site.mostSince)}
-			delete(site.mostSince, test.removed)
+			site := &soakedSite{since: maps.Clone(site.since)}
+			delete(site.since, test.removed)
 			listed := make(map[string]bool)
 			for _, page := range test.listed {
 				listed[page] = true

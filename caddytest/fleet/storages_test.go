@@ -63,30 +63,6 @@ func TestRedis(t *testing.T) {
 	if got, err := b.List(ctx, "x", true); err != nil || !slices.Equal(got, []string{"x/3", "x/y/2"}) {
 		t.Errorf("got %q, %v", got, err)
 	}
-	// A lock is kept as long as it is renewed, then it is another's.
-	lock := func(within time.Duration) error {
-		ctx, cancel := context.WithTimeout(ctx, within)
-		defer cancel()
-		return b.Lock(ctx, "lock")
-	}
-	renew := func(s certmagic.Storage, lease time.Duration) error {
-		return s.(certmagic.LockLeaseRenewer).RenewLockLease(ctx, "lock", lease)
-	}
-	harness.Must(t, a.Lock(ctx, "lock"))
-	harness.Must(t, renew(a, time.Minute))
-	if err := lock(time.Second); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("two have the lock: %v", err)
-	}
-	harness.Must(t, renew(a, 100*time.Millisecond))
-	harness.Must(t, lock(time.Minute))
-	harness.Must(t, renew(b, time.Minute))
-	if err := renew(a, time.Minute); err == nil {
-		t.Error("a lost lock was renewed")
-	}
-	harness.Must(t, a.Unlock(ctx, "lock"))
-	harness.Must(t, renew(b, time.Minute))
-	harness.Must(t, b.Unlock(ctx, "lock"))
-	harness.Must(t, lock(time.Minute))
 }
 
 func TestFaultyStorage(t *testing.T) {
@@ -101,7 +77,7 @@ func TestFaultyStorage(t *testing.T) {
 	if got := load(); got != "1 <nil>" {
 		t.Errorf("got %q", got)
 	}
-	harness.Must(t, storages.SetFaults(control, storages.Fault{Op: "store", Key: "current", Lost: 1}, storages.Fault{Op: "load", Stale: true}, storages.Fault{Op: "store", Max: 3}, storages.Fault{Op: "lock", Free: true}, storages.Fault{Op: "delete", Fail: 1}))
+	harness.Must(t, storages.SetFaults(control, storages.Fault{Op: "store", Key: "current", Lost: 1}, storages.Fault{Op: "load", Stale: true}, storages.Fault{Op: "store", Max: 3}, storages.Fault{Op: "delete", Fail: 1}))
 	for what, got := range map[string]error{
 		"a store whose response is lost": a.Store(ctx, "x/current", []byte("2")),
 		"a store of four bytes":          a.Store(ctx, "x/four", []byte("4444")),
@@ -112,11 +88,7 @@ func TestFaultyStorage(t *testing.T) {
 		}
 	}
 	harness.Must(t, a.Store(ctx, "x/three", []byte("333")))
-	harness.Must(t, a.Lock(ctx, "lock"))
-	harness.Must(t, b.Lock(ctx, "lock"))
 	harness.Must(t, storages.SetFaults(control, storages.Fault{Op: "load", Stale: true}))
-	harness.Must(t, a.Lock(ctx, "lock"))
-	harness.Must(t, a.Unlock(ctx, "lock"))
 	if got := load(); got != "1 <nil>" {
 		t.Errorf("a stale load: got %q", got)
 	}
@@ -133,7 +105,7 @@ func TestFaultyStorage(t *testing.T) {
 		t.Errorf("after it hung: got %q", got)
 	}
 	calls, err := storages.Calls(control)
-	if err != nil || len(calls) != 12 || calls[1].Op != "load" || calls[1].Size != 1 || calls[11].Size != 1 {
+	if err != nil || len(calls) != 8 || calls[1].Op != "load" || calls[1].Size != 1 || calls[7].Size != 1 {
 		t.Errorf("got calls %+v, %v", calls, err)
 	}
 }

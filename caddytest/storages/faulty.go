@@ -28,15 +28,13 @@ var ErrFault = errors.New("the storage fails on purpose")
 
 // Fault is what goes wrong with some calls.
 type Fault struct {
-	Op    string        // store, load, delete, exists, list, stat, lock, unlock or renew; "": any
+	Op    string        // store, load, delete, exists, list, stat, lock or unlock; "": any
 	Key   string        // a part of the keys that it concerns; "": any
 	Delay time.Duration // before the call
 	Fail  float64       // share of the calls that fail and do nothing
 	Lost  float64       // share of the calls that do what they must, and then fail
 	Hang  bool          // a call does not return before the fault is taken away, whatever its context
 	Stale bool          // of load and list: the result of the call before, if there was one
-	Free  bool          // of lock: it is obtained by anyone, as where a lock is lost
-	Spin  bool          // of lock: what fails is tried again at once, whatever its context, as some modules for S3 did
 	Max   int           // of store: larger values fail
 }
 
@@ -223,28 +221,9 @@ func (f *faulty) Stat(ctx context.Context, key string) (info certmagic.KeyInfo, 
 }
 
 func (f *faulty) Lock(ctx context.Context, name string) error {
-	return f.call("lock", name, func(fault Fault) (int, error) {
-		if fault.Free {
-			return 0, nil
-		}
-		err := f.inner.Lock(ctx, name)
-		for err != nil && fault.Spin {
-			err = f.inner.Lock(ctx, name)
-		}
-		return 0, err
-	})
+	return f.call("lock", name, func(Fault) (int, error) { return 0, f.inner.Lock(ctx, name) })
 }
 
 func (f *faulty) Unlock(ctx context.Context, name string) error {
-	return f.call("unlock", name, func(fault Fault) (int, error) { return 0, f.inner.Unlock(ctx, name) })
-}
-
-// RenewLockLease implements [certmagic.LockLeaseRenewer]. Another storage renews its locks itself.
-func (f *faulty) RenewLockLease(ctx context.Context, name string, lease time.Duration) error {
-	return f.call("renew", name, func(Fault) (int, error) {
-		if renewer, ok := f.inner.(certmagic.LockLeaseRenewer); ok {
-			return 0, renewer.RenewLockLease(ctx, name, lease)
-		}
-		return 0, nil
-	})
+	return f.call("unlock", name, func(Fault) (int, error) { return 0, f.inner.Unlock(ctx, name) })
 }

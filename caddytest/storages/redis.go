@@ -3,14 +3,11 @@ package storages
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -24,20 +21,16 @@ func init() {
 
 // redisStorage is a storage on a Redis server. In what may surprise, it behaves as public modules do: a List of nothing is
 // no error, Delete deletes a single key, and the client tries again on its own and does not heed the deadline of a
-// context. It connects when it is first used. A lock is lost unless the caller renews it.
+// context. It connects when it is first used.
 //
 //	storage redis_test <socket>
 type redisStorage struct {
 	Socket string `json:"socket"`
 
 	client *redis.Client
-	tokens sync.Map // by the name of the lock that is held
 }
 
-const (
-	keyPrefix = "caddy/"
-	lockTTL   = 5 * time.Second
-)
+const keyPrefix = "caddy/"
 
 func (*redisStorage) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.storage.redis_test", New: func() caddy.Module { return new(redisStorage) }}
@@ -99,47 +92,8 @@ func (r *redisStorage) Stat(ctx context.Context, key string) (certmagic.KeyInfo,
 	return certmagic.KeyInfo{Key: key, Size: int64(len(value)), IsTerminal: true}, err
 }
 
-func lockKey(name string) string { return keyPrefix + "locks/" + name }
+// Lock implements [certmagic.Storage]: these tests have no certificates, and sitemaps need no locks.
+func (*redisStorage) Lock(context.Context, string) error { return errors.New("no lock is granted") }
 
-func (r *redisStorage) Lock(ctx context.Context, name string) error {
-	token := rand.Text()
-	for {
-		set, err := r.client.SetNX(ctx, lockKey(name), token, lockTTL).Result()
-		if err != nil {
-			return err
-		}
-		if set {
-			r.tokens.Store(name, token)
-			return nil
-		}
-		select {
-		case <-time.After(lockTTL / 10):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// Only the holder of a lock renews or deletes it: KEYS[1] is the lock, ARGV[1] the holder's token.
-var (
-	renewLock  = redis.NewScript(`return redis.call("get", KEYS[1]) == ARGV[1] and redis.call("pexpire", KEYS[1], ARGV[2]) or 0`)
-	deleteLock = redis.NewScript(`return redis.call("get", KEYS[1]) == ARGV[1] and redis.call("del", KEYS[1]) or 0`)
-)
-
-// RenewLockLease implements [certmagic.LockLeaseRenewer].
-func (r *redisStorage) RenewLockLease(ctx context.Context, name string, lease time.Duration) error {
-	token, _ := r.tokens.Load(name)
-	n, err := renewLock.Run(ctx, r.client, []string{lockKey(name)}, token, lease.Milliseconds()).Int()
-	if err == nil && n == 0 {
-		err = errors.New("the lock is lost")
-	}
-	return err
-}
-
-func (r *redisStorage) Unlock(ctx context.Context, name string) error {
-	token, ok := r.tokens.LoadAndDelete(name)
-	if !ok {
-		return nil
-	}
-	return deleteLock.Run(ctx, r.client, []string{lockKey(name)}, token).Err()
-}
+// Unlock implements [certmagic.Storage].
+func (*redisStorage) Unlock(context.Context, string) error { return nil }

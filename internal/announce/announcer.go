@@ -27,7 +27,6 @@ type File interface {
 // Announcer tells the targets of a site what changed, and knows what they were told. It is safe for concurrent use.
 type Announcer struct {
 	file      File
-	inherited []byte        // used where nothing is stored
 	loading   sync.Mutex    // for one Load at a time
 	published chan struct{} // of size 1: Published was called
 	slot      wait.Slots    // for one runner at a time
@@ -47,9 +46,9 @@ type state struct {
 	Targets []*target `json:"targets,omitempty"`
 }
 
-// New returns the announcer of a site that is stored in a file, or else goes on from what another one had encoded.
-func New(file File, inherited []byte) *Announcer {
-	return &Announcer{file: file, inherited: inherited, published: make(chan struct{}, 1), slot: wait.NewSlots(1)}
+// New returns the announcer of a site that is stored in a file.
+func New(file File) *Announcer {
+	return &Announcer{file: file, published: make(chan struct{}, 1), slot: wait.NewSlots(1)}
 }
 
 // Load sets the configuration, and loads what is stored unless that is loaded and nothing newer is. Without it, the site would get
@@ -80,7 +79,7 @@ func (a *Announcer) Load(ctx context.Context, c Config, isNewer bool, now time.T
 
 // load loads what is stored. A key that is made is used once it is stored: else another process would have another one.
 func (a *Announcer) load(ctx context.Context, s *state, key string) (damage, err error) {
-	data := a.inherited
+	var data []byte
 	err = a.file.Load(ctx, func(stored []byte) { data = stored })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

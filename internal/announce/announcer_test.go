@@ -51,7 +51,7 @@ func publicly(kinds ...Kind) Config {
 // loaded returns an announcer that has loaded a file.
 func loaded(t *testing.T, file File, c Config) *Announcer {
 	t.Helper()
-	a := New(file, nil)
+	a := New(file)
 	if damage, err := a.Load(t.Context(), c, false, epoch); damage != nil || err != nil {
 		t.Fatal(damage, err)
 	}
@@ -70,13 +70,12 @@ func TestKey(t *testing.T) {
 		t.Errorf("key %q, stored %s", made, file.data)
 	}
 	for name, test := range map[string]struct {
-		stored, inherited string
-		config            Config
-		want              string // "": another one is made
+		stored string
+		config Config
+		want   string // "": another one is made
 	}{
 		"a restart":         {stored: `{"key":"` + made + `"}`, config: unset, want: made},
 		"configured":        {stored: `{"key":"` + made + `"}`, config: set, want: set.Key},
-		"another storage":   {inherited: `{"key":"` + made + `"}`, config: unset, want: made},
 		"another site":      {config: unset},
 		"no key":            {stored: `{"key":"../../etc/passwd"}`, config: unset},
 		"a key of a number": {stored: `{"key":1}`, config: unset},
@@ -85,16 +84,16 @@ func TestKey(t *testing.T) {
 		if test.stored != "" {
 			file.data = []byte(test.stored)
 		}
-		a := New(file, []byte(test.inherited))
+		a := New(file)
 		damage, err := a.Load(t.Context(), test.config, false, epoch)
 		got := a.Key()
-		isDamaged := strings.Contains(name, "number") || name == "another site" // which inherits an empty text
+		isDamaged := strings.Contains(name, "number")
 		if err != nil || !IsKey(got) || test.want != "" && got != test.want || test.want == "" && got == made || (damage != nil) != isDamaged {
 			t.Errorf("%s: got %q, want %q; %v, %v", name, got, test.want, damage, err)
 		}
 	}
 	file = &memory{fails: fs.ErrPermission}
-	a := New(file, nil)
+	a := New(file)
 	if _, err := a.Load(t.Context(), unset, false, epoch); !errors.Is(err, fs.ErrPermission) || a.Key() != "" || a.Encode() != nil {
 		t.Errorf("unreadable: the key is %q, %v", a.Key(), err)
 	}

@@ -218,7 +218,7 @@ func (w *world) refresh() {
 
 // start begins a process.
 func (w *world) start() {
-	w.a = New(w.file, nil)
+	w.a = New(w.file)
 	if damage, err := w.a.Load(w.t.Context(), w.config, false, w.now); damage != nil || err != nil {
 		w.fail("%v, %v", damage, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,7 +53,7 @@ func write(t *testing.T, r *Records, meta string) error {
 	if _, err := open(t, r); err != nil {
 		t.Fatal(err)
 	}
-	return r.Write(nil, meta)
+	return r.Write(nil, meta, false)
 }
 
 // TestMain has the compressor make what it shares outside of any bubble of fake time, so that each test passes alone.
@@ -120,7 +119,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	late := newRecords(faulty{Storage: storage, err: broken}, "site")
-	if meta, err := open(t, late); !errors.Is(err, broken) || meta != "" || late.Write(nil, "lost") != nil {
+	if meta, err := open(t, late); !errors.Is(err, broken) || meta != "" || late.Write(nil, "lost", false) != nil {
 		t.Errorf("where it fails: got %q, %v", meta, err)
 	}
 	late.storage = storage
@@ -177,7 +176,7 @@ func TestSlowCommit(t *testing.T) {
 		}
 		r.Generation = r.Generation.WithDocuments([]byte(`{}`), documents)
 		for i, want := range []error{nil, store.ErrHung, nil, nil} {
-			if err := r.Commit(); err != want || r.Unsaved != (i < 2) {
+			if err := r.Commit(false); err != want || r.Unsaved != (i < 2) {
 				t.Errorf("commit %d: got %v, unsaved %t, want %v", i, err, r.Unsaved, want)
 			}
 			time.Sleep(time.Minute)
@@ -209,11 +208,11 @@ func TestFailedCommit(t *testing.T) {
 	if err := write(t, r, "kept"); !errors.Is(err, full) || !r.Unsaved {
 		t.Errorf("fails: got %v, unsaved %t, want %v", err, r.Unsaved, full)
 	}
-	if err := r.Commit(); !errors.Is(err, full) || !r.Unsaved {
+	if err := r.Commit(false); !errors.Is(err, full) || !r.Unsaved {
 		t.Errorf("fails again: got %v, unsaved %t, want %v", err, r.Unsaved, full)
 	}
 	storage.err = nil
-	if err := r.Commit(); err != nil || r.Unsaved {
+	if err := r.Commit(false); err != nil || r.Unsaved {
 		t.Errorf("succeeds: got %v, unsaved %t", err, r.Unsaved)
 	}
 	if meta, err := open(t, newRecords(storage, "site")); err != nil || meta != "kept" {
@@ -338,7 +337,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	for _, want := range []*document.Set{snapshot, snapshot, nil} { // the second time nothing is new
 		r := newRecords(storage, "site")
-		if _, err := open(t, r); err != nil || r.Write(want, "kept") != nil {
+		if _, err := open(t, r); err != nil || r.Write(want, "kept", false) != nil {
 			t.Fatal(err)
 		}
 		n := time.Duration(len(r.Generation.Documents())) // of which each may take its time
@@ -352,50 +351,6 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// shared is a storage of two processes that counts loads, and fails to load some keys.
-type shared struct {
-	store.Storage
-	loads     int
-	fails     func(key string) error
-	isAdopted bool
-	isDamaged bool
-
-	begun     time.Time
-	role      Role
-	joining   error
-	left      int
-	standing  Standing
-	committed Commit
-}
-
-func (s *shared) Newer() bool                                 { return !s.isAdopted }
-func (s *shared) Inherited(context.Context) *store.Generation { return nil }
-func (s *shared) Adopt(_ context.Context, isDamaged bool)     { s.isAdopted, s.isDamaged = true, isDamaged }
-
-func (s *shared) Load(ctx context.Context, key string) ([]byte, error) {
-	if s.loads++; s.fails != nil {
-		if err := s.fails(key); err != nil {
-			return nil, err
-		}
-	}
-	return s.Storage.Load(ctx, key)
-}
-
-func (s *shared) List(context.Context, string, bool) ([]string, error) { return nil, nil }
-
-func (s *shared) Begin() time.Time { return s.begun }
-
-func (s *shared) Join(_ context.Context, standing func() Standing, load func()) (Role, func(), error) {
-	s.standing = standing()
-	load()
-	return s.role, func() { s.left++ }, s.joining
-}
-
-func (s *shared) Commit(_ context.Context, c Commit, write func() error) (bool, error) {
-	s.committed = c
-	return true, write()
-}
-
 func snapshotOf(t *testing.T, previous *document.Set, pages ...string) *document.Set {
 	t.Helper()
 	snapshot, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
@@ -407,94 +362,6 @@ func snapshotOf(t *testing.T, previous *document.Set, pages ...string) *document
 		t.Fatal(err)
 	}
 	return snapshot
-}
-
-// TestShared: what another process has committed replaces what is served, but for documents that are the same. If it
-// cannot be loaded, all stays. What is damaged is lost. If the storage has lost all, it gets what is in memory.
-func TestShared(t *testing.T) {
-	memory, broken := store.NewMemory(), errors.New("broken")
-	writer, s := newRecords(memory, "site"), &shared{Storage: memory}
-	if err := write(t, writer, ""); err != nil {
-		t.Fatal(err)
-	}
-	r := newRecords(s, "site")
-	if _, err := open(t, r); err != nil || !s.isAdopted || s.isDamaged {
-		t.Fatalf("%v, adopted: %t", err, s.isAdopted)
-	}
-	put := func(r *Records, paths ...string) {
-		w := r.Generation.Writer()
-		for _, path := range paths {
-			w.Put(path, []store.Record{{Path: path}}, nil, nil)
-		}
-		r.Generation, _ = w.Generation()
-	}
-	isManifest := func(key string) bool { return strings.HasSuffix(key, "manifest.json") }
-	lost := func(manifest bool) func(string) error {
-		return func(key string) error {
-			if isManifest(key) == manifest {
-				return fs.ErrNotExist
-			}
-			return nil
-		}
-	}
-	var served *document.Set
-	for i, test := range []struct {
-		pages      []string // that are committed; nil: as before
-		fails      func(key string) error
-		loads      int // at most
-		err        error
-		serves, at int // pages of the snapshot, and from then on
-	}{
-		{[]string{"/a", "/b", "/c", "/d", "/e"}, nil, 99, nil, 5, 5},
-		{[]string{"/a", "/b", "/c", "/d", "/e"}, nil, 1, nil, 5, 5},
-		{[]string{"/a", "/b", "/c", "/d", "/e", "/f"}, func(string) error { return broken }, 1, broken, 0, 5},
-		{nil, nil, 3, nil, 6, 6},
-		{[]string{"/a", "/b"}, lost(false), 4, store.ErrDamaged, 0, 6},
-		{nil, nil, 4, nil, 2, 2},
-		{nil, lost(true), 4, nil, 2, 2},
-	} {
-		if test.pages != nil {
-			put(writer, "", "/b", "/c")
-			if err := writer.Write(snapshotOf(t, served, test.pages...), i); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.loads, s.isAdopted, s.fails = 0, false, test.fails
-		got, err := r.Open(t.Context(), new(int), served, nil)
-		isDamaged := errors.Is(err, store.ErrDamaged)
-		isAdopted := err == nil || isDamaged
-		if !errors.Is(err, test.err) || (err == nil) != (test.err == nil) || s.loads > test.loads || s.isAdopted != isAdopted || isAdopted && s.isDamaged != isDamaged || isDamaged && !r.Unsaved {
-			t.Errorf("%d: %v after %d loads, adopted: %t", i, err, s.loads, s.isAdopted)
-		}
-		if got != nil {
-			if served = got; !slices.Equal(names(writer.Generation), names(r.Generation)) {
-				t.Errorf("%d: got other documents", i)
-			}
-		}
-		if (got == nil) != (test.serves == 0) || served.Pages != test.at {
-			t.Errorf("%d: got a snapshot: %t, %d pages are served", i, got != nil, served.Pages)
-		}
-	}
-	if !r.Unsaved || r.Generation.Len() != 3 {
-		t.Errorf("after all is lost: %d records", r.Generation.Len())
-	}
-	s.fails = nil
-	if err := r.Write(served, 0); err != nil || r.Unsaved {
-		t.Errorf("a commit: %v", err)
-	}
-	s.isAdopted = false
-	late := newRecords(s, "site") // which has begun in memory
-	put(late, "", "/a", "/b", "/c", "/d", "/e", "/f", "/g")
-	if _, err := late.Open(t.Context(), new(int), nil, nil); err != nil || late.Generation.Len() != 3 || late.Unsaved {
-		t.Errorf("what others have committed does not replace what is in memory: %v", err)
-	}
-}
-
-func names(g *store.Generation) (all []string) {
-	for _, d := range g.Documents() {
-		all = append(all, d.Object.Name)
-	}
-	return all
 }
 
 // TestLeaseOfReplaced: who waits for records that are replaced meanwhile gets those that replace them.
@@ -529,63 +396,6 @@ func TestLeaseOfReplaced(t *testing.T) {
 	})
 }
 
-// TestJoin: a process alone is the writer. One of several is told its role, and leaves once it releases the records.
-func TestJoin(t *testing.T) {
-	now, begun := time.Unix(2e9, 0), time.Unix(1e9, 0)
-	standing := func() Standing { return Standing{Visited: 7} }
-	for name, test := range map[string]struct {
-		shared *shared // nil: alone
-		role   Role
-		begun  time.Time
-	}{
-		"alone":    {nil, Writer, now},
-		"writer":   {&shared{Storage: store.NewMemory(), role: Writer, begun: begun}, Writer, begun},
-		"follower": {&shared{Storage: store.NewMemory(), role: Follower, begun: begun}, Follower, begun},
-		"later":    {&shared{Storage: store.NewMemory(), role: Later, begun: begun, joining: store.ErrHung}, Later, begun},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := NewSite(nil, "site")
-			if test.shared != nil {
-				s = NewSite(test.shared, "site")
-			}
-			r, err := s.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			loads := 0
-			role, err := r.Join(t.Context(), standing, func() { loads++ })
-			if role != test.role || loads == 0 || r.Begin(now) != test.begun || r.IsShared() != (test.shared != nil) {
-				t.Errorf("got role %d, %d loads, begun at %s", role, loads, r.Begin(now))
-			}
-			if test.shared != nil && (!errors.Is(err, test.shared.joining) || test.shared.standing.Visited != 7 || test.shared.left != 0) {
-				t.Errorf("got %v, %+v", err, test.shared)
-			}
-			r.Release()
-			r, err = s.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Release()
-			if test.shared != nil && test.shared.left != 1 {
-				t.Errorf("it has left %d times", test.shared.left)
-			}
-		})
-	}
-}
-
-// TestShare: while the last commit has failed, what is committed is not the same.
-func TestShare(t *testing.T) {
-	shared := &shared{Storage: store.NewMemory()}
-	r := newRecords(shared, "site")
-	for _, r.Unsaved = range []bool{false, true} {
-		want := Commit{IsSame: !r.Unsaved, Next: time.Minute, Cost: time.Second, Visited: 3}
-		isServed, err := r.Share(t.Context(), nil, "meta", Commit{IsSame: true, Next: time.Minute, Cost: time.Second, Visited: 3})
-		if !isServed || err != nil || shared.committed != want {
-			t.Errorf("got %t, %v, %+v, want %+v", isServed, err, shared.committed, want)
-		}
-	}
-}
-
 // TestClose: nothing is committed after Close.
 func TestClose(t *testing.T) {
 	s := NewSite(store.NewMemory(), "site")
@@ -597,7 +407,7 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := r.Write(nil, "after"); !errors.Is(err, context.Canceled) {
+	if err := r.Write(nil, "after", false); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
@@ -629,7 +439,7 @@ func TestUnreadable(t *testing.T) {
 			w := before.Generation.Writer()
 			w.Put("", []store.Record{{Path: "/a"}}, nil, nil)
 			before.Generation, _ = w.Generation()
-			if err := before.Write(snapshotOf(t, nil, "/a", "/b", "/c", "/d", "/e"), "kept"); err != nil {
+			if err := before.Write(snapshotOf(t, nil, "/a", "/b", "/c", "/d", "/e"), "kept", false); err != nil {
 				t.Fatal(err)
 			}
 			storage.key = before.Generation.Chunks()[0].Object.Name
@@ -655,7 +465,7 @@ func TestUnreadable(t *testing.T) {
 					if r.store == nil || isDocument && meta != "kept" || r.Generation.Lost() == isDocument || len(damaged) != 1 || !strings.HasSuffix(damaged[0], storage.key) {
 						t.Errorf("opened: %t, %q, %q is damaged", r.store != nil, meta, damaged)
 					}
-					if err := r.Commit(); err != nil || r.Unsaved {
+					if err := r.Commit(false); err != nil || r.Unsaved {
 						t.Errorf("committed: %v", err)
 					}
 					break
@@ -698,7 +508,7 @@ func TestBegunInMemory(t *testing.T) {
 		before := newRecords(storage, "site")
 		_, _ = open(t, before)
 		put(before, 2)
-		if err := before.Write(nil, "kept"); err != nil {
+		if err := before.Write(nil, "kept", false); err != nil {
 			t.Fatal(err)
 		}
 		late := newRecords(storage, "site")
@@ -710,5 +520,36 @@ func TestBegunInMemory(t *testing.T) {
 		if got := late.Generation.Len(); got != want || late.Unsaved != isMore {
 			t.Errorf("found %d: got %d records, unsaved %t, want %d, %t", found, got, late.Unsaved, want, isMore)
 		}
+	}
+}
+
+// TestReopen: what another process has written replaces all that is known.
+func TestReopen(t *testing.T) {
+	storage := store.NewMemory()
+	put := func(r *Records, paths ...string) {
+		w := r.Generation.Writer()
+		for _, path := range paths {
+			w.Put(path, []store.Record{{Path: path}}, nil, nil)
+		}
+		r.Generation, _ = w.Generation()
+	}
+	r := newRecords(storage, "site")
+	if _, err := open(t, r); err != nil {
+		t.Fatal(err)
+	}
+	put(r, "", "/a", "/b", "/c", "/d", "/e")
+	other := newRecords(storage, "site")
+	if _, err := open(t, other); err != nil {
+		t.Fatal(err)
+	}
+	put(other, "", "/x")
+	if err := other.Write(snapshotOf(t, nil, "/x"), "theirs", Waits); err != nil {
+		t.Fatal(err)
+	}
+	r.Reopen()
+	var meta string
+	got, err := r.Open(t.Context(), &meta, nil, nil)
+	if err != nil || got == nil || got.Pages != 1 || meta != "theirs" || r.Generation.Len() != 2 || r.Unsaved {
+		t.Errorf("got %v, %+v, %q, %d records", err, got, meta, r.Generation.Len())
 	}
 }

@@ -153,6 +153,9 @@ func Bounded(s Storage) Storage {
 	return &bounded{s, NewCalls(disks)}
 }
 
+// BoundedApart is Bounded for a storage that other machines use, too: if it hangs, the disks of this one have slots.
+func BoundedApart(s Storage) Storage { return &bounded{s, NewCalls(NewLimit())} }
+
 type bounded struct {
 	storage Storage
 	calls   *Calls

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -66,12 +64,6 @@ func isUnreadable(err error) bool {
 	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ESTALE) || errors.Is(err, ErrHung)
 }
 
-// Prober is a Storage whose Load does not tell what can be read: it also returns copies, or what it loads has effects.
-type Prober interface {
-	// Probe reports whether the manifest can be read now, and whether one of some objects can.
-	Probe(ctx context.Context, names []string) (manifest, object bool)
-}
-
 // doubt counts that an object cannot be read, and returns the error. A storage that fails as a whole, or for now, says nothing
 // of its objects.
 func (s *Store) doubt(ctx context.Context, o *object, cause error) error {
@@ -89,11 +81,7 @@ func (s *Store) doubt(ctx context.Context, o *object, cause error) error {
 // canRead reports whether the manifest can be read, and one of some objects. A small site may have no other object: then
 // the manifest, in the same folder of the same disk, has to do.
 func (s *Store) canRead(ctx context.Context, objects map[string]*object) bool {
-	if p, ok := s.storage.(Prober); ok {
-		manifest, object := p.Probe(ctx, slices.Collect(maps.Keys(objects)))
-		return manifest && (object || len(objects) == 0)
-	}
-	_, err := s.load(ctx, manifestName)
+	_, err := s.load(ctx, ManifestName)
 	if err != nil {
 		return false
 	}

@@ -106,7 +106,7 @@ func TestUnreadable(t *testing.T) {
 				documents := []StoredDocument{NewDocument("a", nil, []byte("a")), NewDocument("b", nil, []byte("b"))}
 				commit(t, s, put(t, s.Last(), records, 1500).WithDocuments(nil, documents))
 				chunk := s.Last().Chunks()[1]
-				names := map[string]string{"chunk": chunk.Object.Name, "document": documents[1].Object.Name, "manifest": manifestName}
+				names := map[string]string{"chunk": chunk.Object.Name, "document": documents[1].Object.Name, "manifest": ManifestName}
 				storage.errs = make(map[string]error)
 				for part, err := range test.errs {
 					if key, ok := names[part]; ok {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"sync/atomic"
@@ -128,6 +129,21 @@ func newObject(data []byte) *object {
 
 // Hash returns the first 16 bytes of the SHA-256 of data, in hexadecimal, by which objects are named.
 func Hash(data []byte) string { return fmt.Sprintf("%.16x", sha256.Sum256(data)) }
+
+// ObjectName returns the key of an object by its hash, below the prefix of a store.
+func ObjectName(hash string) string { return folder + hash }
+
+// ObjectsOf returns the hashes of the objects that an encoded manifest names; none if it is no manifest of this version.
+func ObjectsOf(encoded []byte) (hashes []string) {
+	m, err := decodeManifest(encoded)
+	if err != nil {
+		return nil
+	}
+	for name := range m.objects() {
+		hashes = append(hashes, path.Base(name))
+	}
+	return hashes
+}
 
 var namePattern = regexp.MustCompile("^" + folder + "[0-9a-f]{32}$")
 

@@ -25,8 +25,10 @@ var (
 
 // Names below the prefix. All are in one folder, as are the leftovers of a Storage that was killed.
 const (
-	folder       = "store/"                 // of chunks and documents
-	manifestName = folder + "manifest.json" // names them
+	folder = "store/" // of chunks and documents
+
+	// ManifestName is the key, below the prefix of a store, of the value that names them.
+	ManifestName = folder + "manifest.json"
 )
 
 // Options are the options of [Open].
@@ -55,14 +57,14 @@ func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
 		o.Doubts = new(Doubts)
 	}
 	s := &Store{Options: o, storage: Bounded(storage), lock: wait.NewSlots(1)}
-	data, err := s.load(ctx, manifestName)
+	data, err := s.load(ctx, ManifestName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	// Without a manifest, the site begins anew: its chunks alone do not say which of them belong together.
 	m, malformed := decodeManifest(data)
 	if err == nil && malformed != nil {
-		_ = s.lose(&object{Name: manifestName}, malformed)
+		_ = s.lose(&object{Name: ManifestName}, malformed)
 	}
 	s.last.Store(s.generation(m))
 	return s, nil
@@ -103,7 +105,7 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 	}
 
 	// The manifest makes all of it the last generation, at once.
-	err = s.write(ctx, manifestName, encoded)
+	err = s.write(ctx, ManifestName, encoded)
 	if err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (s *Store) clean(ctx context.Context) {
 		return
 	}
 	// What is stored is asked, not remembered: the write of a manifest that failed may have been done.
-	data, err := s.load(ctx, manifestName)
+	data, err := s.load(ctx, ManifestName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -133,7 +135,7 @@ func (s *Store) clean(ctx context.Context) {
 	maps.Copy(keep, s.Last().state.Load().objects())
 	for _, key := range keys {
 		name := folder + path.Base(key)
-		if name == manifestName || keep[name] != nil {
+		if name == ManifestName || keep[name] != nil {
 			continue
 		}
 		// What hung when it was read may hang when it is deleted, and hold up all that is written later.

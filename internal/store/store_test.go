@@ -356,7 +356,7 @@ func TestDamage(t *testing.T) {
 			s := open(t, storage)
 			g := put(t, s.Last(), records, 1500)
 			commit(t, s, g)
-			key := prefix + "/" + manifestName
+			key := prefix + "/" + ManifestName
 			if !test.manifest {
 				key = prefix + "/" + g.Chunks()[1].Object.Name
 			}

@@ -1,6 +1,7 @@
 package visits
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -58,6 +59,23 @@ func (v *Visited) Sorted(since int64) []string {
 	v.mu.Unlock()
 	slices.Sort(all)
 	return all
+}
+
+// Newest returns the paths that were visited last, of so many bytes at most, with the Unix second of the last visit.
+func (v *Visited) Newest(most int) map[string]int64 {
+	v.mu.Lock()
+	all := maps.Clone(v.paths)
+	v.mu.Unlock()
+	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Compare(all[b], all[a]) })
+	newest := make(map[string]int64)
+	for _, path := range paths {
+		most -= len(path)
+		if most < 0 {
+			break
+		}
+		newest[path] = all[path]
+	}
+	return newest
 }
 
 // At returns when a path was last visited, in Unix seconds; 0: never.

@@ -1,0 +1,429 @@
+package sitemap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
+	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/replica"
+	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+// Where several processes share a site, one leads: see package replica.
+const (
+	defaultPatience = 10 * time.Minute // with a storage that does not respond, while nothing is served
+	maxPoll         = 15 * time.Second
+	perPoll         = time.Second / 10 // for each site of the App: so a storage has 20 calls a second at most
+	claimPatience   = 10 * time.Second // of an operator
+	leavePatience   = 2 * time.Second  // with the storage, when a process stops
+	hangsFor        = 10               // intervals at one stage of a refresh, until another process leads
+	maxVisited      = 40 << 10         // bytes of paths that the leader is told
+	maxSignals      = 100              // of which it is told
+	startsFor       = time.Minute      // in which what is not up yet is no reason for another process to lead
+)
+
+// AnnounceAfter is how long a process leads until it announces anything. Only tests set less.
+var AnnounceAfter = 2 * time.Minute
+
+// fleetState is what of a site's part in a fleet outlives a configuration.
+type fleetState struct {
+	node    atomic.Pointer[replica.Node] // of the configuration that started last; nil: it shares nothing
+	storage string                       // in which storage: see storageSetting.key. Under the App's mu
+	isAlone atomic.Bool                  // the storage was silent for fleet_patience, and nothing was served
+	polled  atomic.Pointer[time.Time]    // when the last poll began after which all that the storage has is served; nil: none has
+	asked   atomic.Int64                 // when it was last polled for a name that is not known here, in Unix nanoseconds
+	told    atomic.Uint64                // digest of what the leader was told last
+	signals visits.Visited               // paths of pages that may have changed, or are gone
+}
+
+// nodeOf returns this process's part in a site that others share; nil: it is this one's alone. Under the App's mu.
+func (a *App) nodeOf(s *site) *replica.Node {
+	st := s.state
+	if !a.sharing.isOn() || s.onDemand || a.building != nil {
+		st.fleet.node.Store(nil)
+		return nil
+	}
+	node := st.fleet.node.Load()
+	if node == nil || st.fleet.storage != a.sharing.key() {
+		node = replica.New(replica.Options{
+			Prefix:  "sitemap/" + fileName(s.authority(), digestOf(s.sitemap, s.prefix, replica.Version)),
+			Local:   st.local,
+			Records: recordsOf(st.place.file),
+			Value:   announcementsOf(st.place.file),
+			Name:    hostname(),
+			Hold:    st.holdRecords,
+		})
+		st.fleet.node.Store(node)
+		st.fleet.storage = a.sharing.key()
+	}
+	node.Configure(a.sharing.shared, s.poll())
+	return node
+}
+
+// writable returns a storage of this process, or one in memory if that cannot be written: what others share is served even so.
+func writable(a *App, local store.Storage) store.Storage {
+	const key = "writable"
+	ctx, cancel := context.WithTimeout(context.Background(), adoptPatience)
+	defer cancel()
+	bounded := store.Bounded(local)
+	err := bounded.Store(ctx, key, []byte(key))
+	if err == nil {
+		err = bounded.Delete(ctx, key)
+	}
+	if err == nil {
+		return local
+	}
+	a.logger.Warn("cannot write the state folder: what is shared is kept in memory", a.stateFields(err)...)
+	return store.NewMemory()
+}
+
+// holdRecords takes the records from whoever refreshes the site, such as one that led until now.
+func (st *siteState) holdRecords(ctx context.Context) (release func(), err error) {
+	records, err := st.records.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return records.Release, nil
+}
+
+// poll returns the time between two looks at the storage.
+func (s *site) poll() time.Duration {
+	poll := min(max(s.handler.settings.interval/4, time.Second), maxPoll)
+	return max(poll, time.Duration(len(s.app.named))*perPoll)
+}
+
+// mayRefresh reports whether it is this process that refreshes the site.
+func (s *site) mayRefresh() bool { return s.node == nil || s.node.Leads() || s.isAlone() }
+
+// isAlone reports whether the process refreshes a shared site although it does not know what others have: it had nothing to
+// serve for as long as it waits for the storage. It goes on like that until the storage responds.
+func (s *site) isAlone() bool {
+	fleet := &s.state.fleet
+	if s.node.IsReached() {
+		fleet.isAlone.Store(false)
+		return false
+	}
+	patience := time.Duration(s.app.FleetPatience)
+	if patience == 0 {
+		patience = defaultPatience
+	}
+	isOver := s.published().snapshot == nil && s.app.now().Sub(s.state.begun) >= patience
+	if isOver && !fleet.isAlone.Swap(true) {
+		s.logger.Warn("the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone")
+	}
+	return fleet.isAlone.Load()
+}
+
+// waitsForFleet reports whether nothing is served, as it is not known yet what other processes have.
+func (s *site) waitsForFleet() bool {
+	isServed := s.published().snapshot != nil
+	return s.node != nil && !isServed && !s.node.IsReached() && !s.isAlone()
+}
+
+// pollFleet has this process do its part in the site at each poll, until the site is stopped.
+func (s *site) pollFleet() {
+	if s.node == nil {
+		return
+	}
+	f := follower{site: s, waited: s.waitsForFleet()}
+	for {
+		if !s.app.isSuperseded() && s.main.Load() == nil {
+			f.poll(s.ctx)
+		}
+		if !s.node.Wait(s.ctx) {
+			return
+		}
+	}
+}
+
+// follower is what a process remembers from one poll to the next.
+type follower struct {
+	*site
+	led        bool // at the last poll
+	waited     bool // for the storage
+	isOutdated bool // the local store has something newer than is served
+	wasLooked  bool // for what earlier versions have left
+}
+
+func (f *follower) poll(ctx context.Context) {
+	n := f.node
+	// A configuration that failed to start has left its storage, which is closed.
+	n.Configure(f.app.sharing.shared, f.site.poll())
+	begun := time.Now()
+	isChanged, err := n.Step(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	f.logger.OnceIf(err != nil, zap.WarnLevel, "storage", f.whatDown(), zap.Error(err))
+	f.isOutdated = f.isOutdated || isChanged
+	if f.isOutdated {
+		f.isOutdated = !f.serveShared(ctx)
+	}
+	if err == nil && !f.isOutdated {
+		f.state.fleet.polled.Store(&begun)
+	}
+	if err == nil && !f.wasLooked {
+		f.wasLooked = true
+		f.logEarlierVersion(ctx)
+	}
+	leads := n.Leads()
+	if leads && f.hangs() {
+		_ = n.Resign(ctx)
+	}
+	// There is something to do as soon as it is known that this process is to do it.
+	waits := f.waitsForFleet()
+	if leads && !f.led || f.waited && !waits {
+		f.loadAnnouncer(ctx, true)
+		f.plan(prospects{now: f.app.now(), noticed: true})
+		f.schedule.Notify()
+	}
+	f.led = leads
+	f.waited = waits
+	if err == nil && !leads {
+		f.tellLeader(ctx)
+	}
+}
+
+// hangs reports whether the refresh under way is at the same stage for so long that another process is to try.
+func (s *site) hangs() bool {
+	stage := s.stage.Load()
+	return stage != nil && s.app.now().Sub(stage.Since) > hangsFor*s.handler.settings.interval
+}
+
+// whatDown is what a warning says of a storage that cannot be reached, or used.
+func (s *site) whatDown() string {
+	if s.waitsForFleet() {
+		return "cannot use the shared storage: no sitemap is served until that works, or fleet_patience is over"
+	}
+	return "cannot use the shared storage: the loaded sitemap is served, and refreshes wait"
+}
+
+// serveShared serves what another process has published, as it is in the local store now; false: it cannot be read, which the next
+// refresh tries again.
+func (s *site) serveShared(ctx context.Context) bool {
+	records, err := s.state.records.Acquire(ctx)
+	if err != nil {
+		return false
+	}
+	defer records.Release()
+	records.Reopen()
+	err = s.restore(ctx, records)
+	isDone := err == nil || errors.Is(err, store.ErrDamaged)
+	// What the one that published found counts here, too: which sites are aliases, and what their routes say.
+	if probed := s.published().probed; isDone && probed != nil {
+		s.settle(ctx, probed, nil)
+	}
+	return isDone
+}
+
+// earlierVersion is that of what the versions before kept in a storage.
+const earlierVersion = 3
+
+// logEarlierVersion says once that the storage has something of an earlier version.
+func (s *site) logEarlierVersion(ctx context.Context) {
+	key := "sitemap/latest/" + fileName(s.authority(), digestOf(s.sitemap, s.prefix, earlierVersion)) + "/current"
+	_, err := s.app.sharing.shared.Load(ctx, key)
+	if err == nil {
+		s.logger.Info("the storage has the site as an earlier version of this module shared it: that is left alone, and can be deleted")
+	}
+}
+
+// claimLead has this process lead, as an operator wants it to refresh the site.
+func (s *site) claimLead(ctx context.Context) error {
+	if s.mayRefresh() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimPatience)
+	defer cancel()
+	isChanged, err := s.node.Claim(ctx)
+	if isChanged {
+		s.serveShared(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("claiming the lead among the processes that share the site: %w", err)
+	}
+	for !s.node.Leads() {
+		_, isOver := wait.Within(lookUpStep, ctx.Done())
+		if isOver {
+			return replica.ErrFollows
+		}
+	}
+	return nil
+}
+
+// share publishes something for all processes: what the others cannot load is not served here either. False: this one does not
+// lead any more, or the storage fails.
+func (s *site) share(ctx context.Context, r *refreshing, next *publication, out *report.Refresh) bool {
+	if !s.node.Leads() {
+		return false
+	}
+	r.adopt(&out.Selected)
+	isSame := s.isSame(r, out) && !r.records.Unsaved
+	if isSame {
+		return true
+	}
+	err := r.records.Write(next.snapshot, next.meta(s.digest()), persist.Waits)
+	s.logState("commit", err)
+	if err == nil {
+		err = s.node.Push(ctx)
+		s.logger.OnceIf(err != nil && !errors.Is(err, replica.ErrFollows), zap.WarnLevel, "push",
+			"cannot share the sitemap: the last one is still served", zap.Error(err))
+	}
+	return err == nil
+}
+
+// isSame reports whether a refresh has found out nothing that other processes do not know.
+func (s *site) isSame(r *refreshing, out *report.Refresh) bool {
+	if out.Selected.IsMade() && !s.handler.settings.crawl.Off {
+		return false
+	}
+	return out.Result == outcome.Unchanged || !out.Changed && out.Outcome == r.served.history.Last
+}
+
+// giveUpLead lets another process try what this one could not: perhaps its upstream responds, or it has the pages that are missing.
+func (s *site) giveUpLead(out *report.Refresh) {
+	hasFailed := out.Result == outcome.Failed
+	isHeldBack := out.Result == outcome.HeldBack && out.Reason != reasonLost // this process fetches the pages again
+	if s.node == nil || !hasFailed && !isHeldBack {
+		return
+	}
+	// An application that starts with the server takes a few seconds longer.
+	isStarting := s.published().snapshot == nil && s.app.now().Sub(s.state.begun) < startsFor
+	if !isStarting {
+		_ = s.node.Resign(s.ctx)
+	}
+}
+
+// leaveFleet lets another process lead at once, as this one stops. After a reload it goes on.
+func (s *site) leaveFleet() {
+	if s.node == nil || s.app.isSuperseded() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
+	// What the last refresh has found until it was stopped is not lost.
+	_ = s.node.Push(ctx)
+	_ = s.node.Resign(ctx)
+}
+
+const (
+	lookUpPatience = 4 * time.Second // of a request for a document that this process does not know yet
+	lookUpStep     = 20 * time.Millisecond
+)
+
+// errUnread is the error of a request for a document that another process may have published.
+var errUnread = errors.New("the shared storage cannot be read, and may have the document")
+
+// lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash or a section:
+// another process may have published it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
+func (s *site) lookUp(ctx context.Context, snapshot *document.Set, name string) (*document.Set, error) {
+	isThere := func() bool {
+		d, _ := snapshot.FindForm(name)
+		return d != nil
+	}
+	isUnknown := len(name) > 0 && name[0] == '-' && !isThere()
+	if s.node == nil || s.main.Load() != nil || !isUnknown || s.node.Leads() {
+		return snapshot, nil
+	}
+	// However many names strangers make up, an interval has one poll more. Requests within a second share it.
+	now := time.Now()
+	asked := s.state.fleet.asked.Load()
+	sinceAsked := now.Sub(time.Unix(0, asked))
+	if sinceAsked >= s.handler.settings.interval && s.state.fleet.asked.CompareAndSwap(asked, now.UnixNano()) {
+		s.node.Wake()
+	} else if sinceAsked > time.Second {
+		return snapshot, errUnread
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
+	defer cancel()
+	for !isThere() && !s.hasPolled(now) {
+		_, isOver := wait.Within(lookUpStep, ctx.Done())
+		if isOver {
+			return snapshot, errUnread
+		}
+		snapshot = s.published().snapshot
+	}
+	return s.published().snapshot, nil
+}
+
+// hasPolled reports whether all is served that the storage had at a time.
+func (s *site) hasPolled(since time.Time) bool {
+	polled := s.state.fleet.polled.Load()
+	return polled != nil && polled.After(since)
+}
+
+// pushedFile is the file of the announcements of a site. What the leader stores there, the others have, too.
+type pushedFile struct {
+	*persist.File
+	state *siteState
+}
+
+// Save implements [announce.File].
+func (f pushedFile) Save(ctx context.Context, encode func() ([]byte, error)) error {
+	err := f.File.Save(ctx, encode)
+	node := f.state.fleet.node.Load()
+	if err != nil || node == nil || !node.Leads() {
+		return err
+	}
+	return node.Push(ctx)
+}
+
+// visitors is what visitors of one process have told it, as it tells the leader.
+type visitors struct {
+	Visited map[string]int64 `json:"visited,omitempty"` // paths, with the Unix second of the last visit
+	Signals []string         `json:"signals,omitempty"` // paths of pages that may have changed, or are gone
+}
+
+// tellLeader tells the leader what visitors of this process have requested: it alone refreshes the site.
+func (s *site) tellLeader(ctx context.Context) {
+	d := s.handler.discovery
+	if d == nil {
+		return
+	}
+	now := s.app.now()
+	v := visitors{
+		Visited: s.state.visited.Newest(maxVisited),
+		Signals: s.state.fleet.signals.Sorted(now.Add(-2 * s.handler.settings.interval).Unix()),
+	}
+	if len(v.Visited) == 0 && len(v.Signals) == 0 {
+		return
+	}
+	data, _ := json.Marshal(v) // of strings and numbers: there are no errors
+	digest := digestOf(string(data))
+	if s.state.fleet.told.Swap(digest) == digest {
+		return
+	}
+	if s.node.Tell(ctx, data) != nil {
+		s.state.fleet.told.Store(0)
+	}
+}
+
+// hearFollowers takes what other processes have told.
+func (s *site) hearFollowers(ctx context.Context) {
+	d := s.handler.discovery
+	if s.node == nil || d == nil || !s.node.Leads() {
+		return
+	}
+	err := s.node.Told(ctx, func(data []byte) {
+		var v visitors
+		_ = json.Unmarshal(data, &v) // what is damaged tells nothing
+		for path, at := range v.Visited {
+			s.Note(path, at, false)
+		}
+		for _, path := range v.Signals {
+			s.Note(path, 0, true)
+		}
+	})
+	s.logger.OnceIf(err != nil, zap.WarnLevel, "told", "cannot read what visitors of other nodes requested", zap.Error(err))
+}

@@ -1,0 +1,434 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
+)
+
+var errFault = errors.New("a fault")
+
+type faults struct {
+	slow   time.Duration
+	fail   float64
+	hang   float64
+	lag    time.Duration
+	noList bool
+}
+type value struct {
+	at   time.Time
+	data []byte
+}
+type fake struct {
+	mu         sync.Mutex
+	faults     faults
+	keys       map[string][]value
+	calls      map[string]int
+	badDeletes int
+}
+
+func (f *fake) at(key string, at time.Time) []byte {
+	vs := f.keys[key]
+	for i := len(vs) - 1; i >= 0; i-- {
+		if !vs[i].at.After(at) {
+			return vs[i].data
+		}
+	}
+	return nil
+}
+func (f *fake) change(key string, data []byte) {
+	f.keys[key] = append(f.keys[key], value{time.Now(), data})
+	if n := len(f.keys[key]); n > 200 {
+		f.keys[key] = f.keys[key][n-100:]
+	}
+}
+func (f *fake) current() (c current) {
+	_ = json.Unmarshal(f.at("site/current", time.Now()), &c)
+	return c
+}
+func (f *fake) named() map[string]bool {
+	c := f.current()
+	var m []byte
+	for i := 0; ; i++ {
+		part := f.at(fmt.Sprintf("site/objects/%s.%d", c.Manifest, i), time.Now())
+		m = append(m, part...)
+		if len(part) < partSize {
+			return named(m, c.Value)
+		}
+	}
+}
+
+type client struct {
+	*fake
+	dead bool
+}
+
+func (c *client) call(ctx context.Context, op string, do func(seen time.Time)) error {
+	c.mu.Lock()
+	f := c.faults
+	c.calls[op]++
+	c.mu.Unlock()
+	var pause time.Duration
+	if f.slow > 0 {
+		pause = rand.N(f.slow)
+	}
+	if rand.Float64() < f.hang {
+		pause = time.Minute
+		ctx = context.WithoutCancel(ctx)
+	}
+	_, isCanceled := wait.Within(pause, ctx.Done())
+	isDone := !isCanceled || rand.IntN(2) == 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := time.Now()
+	if f.lag > 0 {
+		seen = seen.Add(-rand.N(f.lag))
+	}
+	fails := rand.Float64() < f.fail
+	if isDone && (!c.dead || rand.IntN(2) == 0 && pause > 0) && (!fails || rand.IntN(2) == 0) {
+		do(seen)
+	}
+	if c.dead || fails {
+		return errFault
+	}
+	return ctx.Err()
+}
+func (c *client) Store(ctx context.Context, key string, v []byte) error {
+	return c.call(ctx, "store", func(time.Time) { c.change(key, v) })
+}
+func (c *client) Load(ctx context.Context, key string) (data []byte, err error) {
+	var loaded []byte
+	if err = c.call(ctx, "load", func(seen time.Time) { loaded = c.at(key, seen) }); err == nil && loaded == nil {
+		err = fs.ErrNotExist
+	}
+	return loaded, err
+}
+func (c *client) Delete(ctx context.Context, key string) error {
+	return c.call(ctx, "delete", func(time.Time) {
+		name, _, _ := strings.Cut(path.Base(key), ".")
+		if c.named()[name] {
+			c.badDeletes++
+		}
+		c.change(key, nil)
+	})
+}
+func (c *client) List(ctx context.Context, folder string, _ bool) (keys []string, err error) {
+	if c.faults.noList {
+		return []string{folder}, nil
+	}
+	err = c.call(ctx, "list", func(seen time.Time) {
+		for key := range c.keys {
+			if path.Dir(key) == folder && c.at(key, seen) != nil {
+				keys = append(keys, key)
+			}
+		}
+	})
+	return keys, err
+}
+
+type meta struct{ Version int }
+
+type world struct {
+	t         *testing.T
+	f         *fake
+	version   int
+	processes []*process
+	both      int // times that a process refreshes while another one leads
+	refreshes int
+	torn      int
+}
+type process struct {
+	*world
+	*Node
+	c      *client
+	ctx    context.Context
+	kill   context.CancelFunc
+	done   chan struct{}
+	have   int
+	last   current
+	goDown int
+}
+
+func (w *world) start(local store.Storage) *process {
+	c := &client{fake: w.f}
+	b := store.Bounded(c)
+	p := &process{world: w, c: c, done: make(chan struct{}), have: -1}
+	p.Node = New(Options{Prefix: "site", Local: local, Records: "any", Value: "value", Hold: func(context.Context) (func(), error) { return func() {}, nil }})
+	p.Configure(b, 15*time.Second)
+	p.ctx, p.kill = context.WithCancel(context.Background())
+	p.verify()
+	go p.run()
+	w.processes = append(w.processes, p)
+	return p
+}
+func (p *process) run() {
+	defer close(p.done)
+	for i := 0; p.ctx.Err() == nil; i++ {
+		changed, _ := p.Step(p.ctx)
+		if p.seen.compare(p.last) < 0 {
+			p.goDown++
+		}
+		p.last = p.seen
+		if changed {
+			p.verify()
+		}
+		if i%4 == 0 && p.Leads() {
+			p.refresh()
+		}
+		p.Wait(p.ctx)
+	}
+}
+func (p *process) open() *store.Store {
+	s, err := store.Open(context.Background(), p.Local, store.Options{Prefix: "any"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+func (p *process) verify() {
+	g := p.open().Last()
+	var m meta
+	if len(g.Meta()) == 0 {
+		return
+	}
+	_ = json.Unmarshal(g.Meta(), &m)
+	n := 0
+	for r, err := range g.Records(context.Background()) {
+		if err != nil || r.Text != uint64(m.Version)+1 {
+			p.torn++
+			return
+		}
+		n++
+	}
+	if n != 20+m.Version {
+		p.torn++
+	}
+	p.have = m.Version
+}
+func (p *process) refresh() {
+	p.refreshes++
+	for _, o := range p.processes {
+		if o != p && o.Leads() {
+			p.both++
+		}
+	}
+	if p.have == p.version {
+		return
+	}
+	version := p.version
+	s := p.open()
+	w := s.Last().Writer()
+	var records []store.Record
+	for i := range 20 + version {
+		records = append(records, store.Record{Path: fmt.Sprintf("/%03d", i), Text: uint64(version) + 1})
+	}
+	w.Put("", records, nil, nil)
+	g, err := w.Generation()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	m, _ := json.Marshal(meta{version})
+	g = g.WithDocuments(m, []store.StoredDocument{store.NewDocument("doc", nil, fmt.Append(nil, "doc", version))})
+	if err := s.Commit(context.Background(), g); err != nil {
+		p.t.Fatal(err)
+	}
+	p.have = version
+	_ = p.Push(p.ctx)
+	// what could not be pushed is pushed by the next step: see lead
+}
+func (p *process) end() {
+	p.c.mu.Lock()
+	p.c.dead = true
+	p.c.mu.Unlock()
+	p.kill()
+	<-p.done
+	p.processes = slices.DeleteFunc(p.processes, func(q *process) bool { return q == p })
+}
+
+func TestMain(m *testing.M) {
+	s, _ := store.Open(context.Background(), store.NewMemory(), store.Options{})
+	w := s.Last().Writer()
+	w.Put("", []store.Record{{Path: "/"}}, nil, nil)
+	g, _ := w.Generation()
+	_, _ = g.Load(context.Background(), 0)
+	m.Run()
+}
+
+func TestReplica(t *testing.T) {
+	all := faults{slow: 3 * time.Second, fail: .05, hang: .01, lag: 10 * time.Second}
+	for name, test := range map[string]struct {
+		faults faults
+		kills  bool
+		loses  bool
+		hours  int
+	}{
+		"none":               {faults{}, false, false, 2},
+		"kills":              {faults{slow: time.Second}, true, false, 6},
+		"slow":               {faults{slow: 8 * time.Second}, false, false, 3},
+		"fails":              {faults{fail: .2}, false, false, 3},
+		"hangs":              {faults{hang: .05}, false, false, 3},
+		"late":               {faults{lag: 30 * time.Second}, false, false, 3},
+		"late, kills":        {faults{lag: 30 * time.Second}, true, false, 6},
+		"all together":       {all, true, false, 8},
+		"loses all":          {faults{slow: time.Second}, false, true, 4},
+		"very late, kills":   {faults{lag: time.Minute}, true, false, 12},
+		"no list":            {faults{noList: true}, false, false, 24},
+		"no list, kills":     {faults{noList: true, slow: time.Second}, true, false, 24},
+		"list, kills":        {faults{slow: time.Second}, true, false, 24},
+		"kills now and then": {faults{slow: time.Second, noList: true}, false, false, 24},
+		"loses more":         {all, true, true, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
+				for range 3 {
+					w.start(store.NewMemory())
+				}
+				most, disagree, rounds := 0, 0, 0
+				down := 0
+				for end := time.Now().Add(time.Duration(test.hours) * time.Hour); time.Now().Before(end); {
+					w.f.mu.Lock()
+					w.f.faults = test.faults
+					w.f.mu.Unlock()
+					for range rand.IntN(60) {
+						time.Sleep(rand.N(20 * time.Second))
+						if rand.IntN(3) == 0 {
+							w.version = rand.IntN(30)
+						}
+						if test.loses && rand.IntN(20) == 0 {
+							w.f.mu.Lock()
+							w.f.keys = make(map[string][]value)
+							w.f.mu.Unlock()
+						}
+						if test.kills && rand.IntN(3) == 0 {
+							p := w.processes[rand.IntN(3)]
+							down += p.goDown
+							p.end()
+							local := p.Local
+							if rand.IntN(3) == 0 {
+								local = store.NewMemory()
+							}
+							w.start(local)
+						}
+					}
+					w.f.mu.Lock()
+					w.f.faults = faults{}
+					stored := 0
+					for key := range w.f.keys {
+						if w.f.at(key, time.Now()) != nil {
+							stored++
+						}
+					}
+					most = max(most, stored)
+					w.f.mu.Unlock()
+					time.Sleep(5 * time.Minute)
+					rounds++
+					for _, p := range w.processes {
+						if p.have != w.version {
+							disagree++
+							t.Errorf("%s has %d want %d leads %v seen %+v stored %d", p.ID, p.have, w.version, p.Leads(), p.seen, len(p.garbage.stored))
+						}
+					}
+				}
+				for _, p := range w.processes {
+					down += p.goDown
+				}
+				t.Logf("rounds %d refreshes %d, of them beside another leader %d; torn %d; went down %d; bad deletes %d; most stored %d; calls %v",
+					rounds, w.refreshes, w.both, w.torn, down, w.f.badDeletes, most, w.f.calls)
+				if w.torn > 0 {
+					t.Error("torn")
+				}
+				for len(w.processes) > 0 {
+					w.processes[0].end()
+				}
+				time.Sleep(5 * time.Minute)
+			})
+		})
+	}
+}
+
+// TestRest counts the calls of an hour in which nothing changes, and the time until another one leads.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
+		for range 3 {
+			w.start(store.NewMemory())
+		}
+		begun := time.Now()
+		leader := func() *process {
+			for _, p := range w.processes {
+				if p.Leads() {
+					return p
+				}
+			}
+			return nil
+		}
+		for leader() == nil {
+			time.Sleep(time.Second)
+		}
+		t.Logf("the first one leads after %s", time.Since(begun))
+		time.Sleep(10 * time.Minute)
+		w.f.mu.Lock()
+		w.f.calls = make(map[string]int)
+		w.f.mu.Unlock()
+		time.Sleep(time.Hour)
+		t.Logf("an hour at rest: %v", w.f.calls)
+		var longest, sum time.Duration
+		for range 100 {
+			p := leader()
+			p.end()
+			w.start(store.NewMemory())
+			killed := time.Now()
+			for leader() == nil {
+				time.Sleep(time.Second)
+			}
+			took := time.Since(killed)
+			longest = max(longest, took)
+			sum += took
+			time.Sleep(5 * time.Minute)
+		}
+		t.Logf("after a kill, another one leads after %s, at most %s", sum/100, longest)
+		for len(w.processes) > 0 {
+			w.processes[0].end()
+		}
+		time.Sleep(5 * time.Minute)
+	})
+}
+
+// TestClaimTwice: a process that claims the lead twice, as an operator may have it do, stores what the storage does not have.
+func TestClaimTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}, version: 3}
+		p := w.start(store.NewMemory())
+		p.refresh()
+		for range 3 {
+			_, err := p.Claim(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		q := w.start(store.NewMemory())
+		time.Sleep(time.Minute)
+		if !p.Leads() || q.Leads() || q.have != w.version {
+			t.Errorf("the first one leads: %t, the other one has %d, want %d", p.Leads(), q.have, w.version)
+		}
+		for len(w.processes) > 0 {
+			w.processes[0].end()
+		}
+		time.Sleep(5 * time.Minute)
+	})
+}
