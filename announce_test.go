@@ -178,7 +178,7 @@ func TestDamagedAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	b.app.folder = t.TempDir()
 	s := b.site("named.example")
-	file := persist.NewFile(s.state.place.storage(), announcementsOf(s.state.place.file))
+	file := persist.NewFile(s.state.local, announcementsOf(s.state.place.file))
 	for i, stored := range []string{`{"key": "0123456789abcdef"}`, "{"} {
 		if err := file.Save(t.Context(), func() ([]byte, error) { return []byte(stored), nil }); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -99,6 +100,7 @@ type App struct {
 	aliasing sync.Mutex      // held while aliases are settled; mu is not taken meanwhile
 
 	mu        sync.RWMutex
+	disk      store.Storage // in folder; nil: no site has used it
 	sites     map[siteID]*site
 	keys      map[string]bool // of their states
 	scheduled bool            // refreshes have started
@@ -167,7 +169,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 		a.logger.Warn("no home folder for the state, so pages are fetched again after a restart: " +
 			"set 'state' of the sitemap app, or XDG_DATA_HOME")
 	}
-	if warning := a.sharing.warning(ctx); warning != "" {
+	if warning := a.sharing.warning(); warning != "" {
 		a.logger.Warn(warning)
 	}
 	a.events, err = newEventQueue(a)

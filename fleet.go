@@ -67,7 +67,8 @@ func (a *App) nodeOf(s *site) *replica.Node {
 		st.fleet.node.Store(node)
 		st.fleet.storage = a.sharing.key()
 	}
-	node.Configure(a.sharing.shared, s.poll())
+	s.shared = store.Bounded(a.sharing.shared)
+	node.Configure(s.shared, s.poll())
 	return node
 }
 
@@ -76,10 +77,9 @@ func writable(a *App, local store.Storage) store.Storage {
 	const key = "writable"
 	ctx, cancel := context.WithTimeout(context.Background(), adoptPatience)
 	defer cancel()
-	bounded := store.Bounded(local)
-	err := bounded.Store(ctx, key, []byte(key))
+	err := local.Store(ctx, key, []byte(key))
 	if err == nil {
-		err = bounded.Delete(ctx, key)
+		err = local.Delete(ctx, key)
 	}
 	if err == nil {
 		return local
@@ -159,7 +159,7 @@ type follower struct {
 func (f *follower) poll(ctx context.Context) {
 	n := f.node
 	// A configuration that failed to start has left its storage, which is closed.
-	n.Configure(f.app.sharing.shared, f.site.poll())
+	n.Configure(f.shared, f.site.poll())
 	begun := time.Now()
 	isChanged, err := n.Step(ctx)
 	if ctx.Err() != nil {
@@ -233,7 +233,7 @@ const earlierVersion = 3
 // logEarlierVersion says once that the storage has something of an earlier version.
 func (s *site) logEarlierVersion(ctx context.Context) {
 	key := "sitemap/latest/" + fileName(s.authority(), digestOf(s.sitemap, s.prefix, earlierVersion)) + "/current"
-	_, err := s.app.sharing.shared.Load(ctx, key)
+	_, err := s.shared.Load(ctx, key)
 	if err == nil {
 		s.logger.Info("the storage has the site as an earlier version of this module shared it: that is left alone, and can be deleted")
 	}

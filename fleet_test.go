@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
@@ -27,13 +28,23 @@ func sharing(t *testing.T, shared store.Storage, change ...func(*bench)) (*bench
 	t.Helper()
 	b := newBench(t, func(h *Handler) { h.sources = []input{new(SourceTraffic)} })
 	b.app.now = time.Now
-	b.app.sharing = storageSetting{kind: inCaddys, shared: store.BoundedApart(shared)}
+	b.app.sharing = storageSetting{kind: inCaddys, shared: asModule{shared}}
 	b.app.folder = t.TempDir()
 	b.app.ctx = emptyContext(t)
 	for _, change := range change {
 		change(b)
 	}
 	return b, b.site("named.example")
+}
+
+// asModule is a storage as a module for Caddy has it.
+type asModule struct{ store.Storage }
+
+func (asModule) Exists(context.Context, string) bool  { return false }
+func (asModule) Lock(context.Context, string) error   { return errDown }
+func (asModule) Unlock(context.Context, string) error { return errDown }
+func (asModule) Stat(context.Context, string) (certmagic.KeyInfo, error) {
+	return certmagic.KeyInfo{}, errDown
 }
 
 // lead has a process lead whose site nobody shares yet.
@@ -266,7 +277,6 @@ func TestFleetFull(t *testing.T) {
 		b, s := sharing(t, shared)
 		lead(t, s)
 		s.run()
-		s.app.sharing.shared = full{shared}
 		s.node.Configure(full{shared}, maxPoll)
 		b.lists("/a", "/b")
 		s.run()

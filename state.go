@@ -158,12 +158,15 @@ func fileName(authority string, digest uint64) string {
 	return fmt.Sprintf("%s-%016x", host, digest)
 }
 
-// storage returns the storage of this process.
-func (at *statePlace) storage() store.Storage {
+// localStorage returns the storage of this process: all sites have one, so that a disk that hangs takes one thread. Under mu.
+func (a *App) localStorage(at statePlace) store.Storage {
 	if at.folder == "" {
 		return store.NewMemory()
 	}
-	return &certmagic.FileStorage{Path: at.folder}
+	if a.disk == nil {
+		a.disk = store.Bounded(&certmagic.FileStorage{Path: a.folder})
+	}
+	return a.disk
 }
 
 // Where a storage has the records and announcements of a site, by their name.
@@ -173,7 +176,7 @@ func announcementsOf(name string) string { return "announcements/" + name + ".js
 // keepRecords keeps what is known of a new state.
 func (st *siteState) keepRecords(a *App, i *identity, at statePlace) {
 	st.published.Store(&publication{site: i.sitemap})
-	st.local = at.storage()
+	st.local = a.localStorage(at)
 	if a.sharing.isOn() && !i.onDemand {
 		st.local = writable(a, st.local)
 	}

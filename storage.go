@@ -9,8 +9,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/certmagic"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // storageKind says where the records, documents and announcements of sites are kept.
@@ -34,8 +32,7 @@ const storageNamespace = "caddy.storage"
 // storageSetting is the setting 'storage': which storage, if any, processes share.
 type storageSetting struct {
 	kind   storageKind
-	own    certmagic.Storage // nil: it is another kind, or not loaded
-	shared store.Storage     // whose calls end; nil: processes share none, or it is not loaded
+	shared certmagic.Storage // nil: processes share none, or it is not loaded
 	digest uint64            // of the module and its settings; 0: there is none
 }
 
@@ -63,11 +60,11 @@ func loadSharing(ctx caddy.Context, a *App) (storageSetting, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.kind == inOwn {
+	switch s.kind {
+	case inCaddys:
+		s.shared = ctx.Storage()
+	case inOwn:
 		err = s.load(ctx, a)
-	}
-	if err == nil && s.isOn() {
-		s.shared = store.BoundedApart(s.storage(ctx))
 	}
 	return s, err
 }
@@ -82,7 +79,7 @@ func (s *storageSetting) load(ctx caddy.Context, a *App) error {
 	if !isStorage {
 		return fmt.Errorf("loading the storage: %T is none", module)
 	}
-	s.own, err = converter.CertMagicStorage()
+	s.shared, err = converter.CertMagicStorage()
 	if err != nil {
 		return fmt.Errorf("opening the storage: %w", err)
 	}
@@ -91,17 +88,6 @@ func (s *storageSetting) load(ctx caddy.Context, a *App) error {
 
 // isOn reports whether processes share sites.
 func (s storageSetting) isOn() bool { return s.kind != inState }
-
-// storage returns the storage that processes share; nil: they share none.
-func (s storageSetting) storage(ctx caddy.Context) certmagic.Storage {
-	switch s.kind {
-	case inCaddys:
-		return ctx.Storage()
-	case inOwn:
-		return s.own
-	}
-	return nil
-}
 
 // key tells one storage from another.
 func (s storageSetting) key() string {
@@ -112,8 +98,8 @@ func (s storageSetting) key() string {
 }
 
 // warning says why nothing is shared although it should be; "": it may be.
-func (s storageSetting) warning(ctx caddy.Context) string {
-	if !s.isOn() || !isDataFolder(s.storage(ctx)) {
+func (s storageSetting) warning() string {
+	if !s.isOn() || !isDataFolder(s.shared) {
 		return ""
 	}
 	if s.kind == inOwn {

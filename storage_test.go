@@ -90,7 +90,7 @@ func TestSharing(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if got := setting.warning(ctx); got != test.warning {
+		if got := setting.warning(); got != test.warning {
 			t.Errorf("%s: got %q, want %q", name, got, test.warning)
 		}
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"sync/atomic"
 	"testing"
@@ -49,19 +48,6 @@ func (s *slow) List(ctx context.Context, folder string, recursive bool) ([]strin
 	return s.Storage.List(ctx, folder, recursive)
 }
 
-// inBubble has a test count its own calls: slots of one bubble of fake time are none of another.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	synctest.Test(t, func(t *testing.T) {
-		was := disks
-		disks = NewLimit()
-		defer func() { disks = was }()
-		test(t)
-		if n := disks.hung.Load(); n != 0 || len(disks.slots) != 0 {
-			t.Errorf("%d calls hang, %d slots are held", n, len(disks.slots))
-		}
-	})
-}
-
 // TestBounded: each call ends after ten seconds, or with its context.
 func TestBounded(t *testing.T) {
 	for name, call := range map[string]func(context.Context, Storage) error{
@@ -70,7 +56,7 @@ func TestBounded(t *testing.T) {
 		"delete": func(ctx context.Context, s Storage) error { return s.Delete(ctx, "a") },
 		"list":   func(ctx context.Context, s Storage) error { _, err := s.List(ctx, "a", true); return err },
 	} {
-		inBubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			storage := newSlow(patience - 1)
 			bounded := Bounded(storage)
 			if err := call(t.Context(), bounded); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -81,11 +67,11 @@ func TestBounded(t *testing.T) {
 			if err := call(t.Context(), bounded); !errors.Is(err, ErrHung) || time.Since(begun) != patience {
 				t.Errorf("%s: got %v after %s", name, err, time.Since(begun))
 			}
-			// One call of a kind is abandoned: another waits for it.
+			// While it hangs, another one fails at once.
+			time.Sleep(1)
+			begun = time.Now()
 			calls := storage.calls.Load()
-			canceled, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if err := call(canceled, bounded); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != patience+time.Second || storage.calls.Load() != calls {
+			if err := call(t.Context(), bounded); !errors.Is(err, ErrHung) || time.Since(begun) > 0 || storage.calls.Load() != calls {
 				t.Errorf("%s: got %v after %s, %d calls", name, err, time.Since(begun), storage.calls.Load()-calls)
 			}
 			time.Sleep(time.Minute)
@@ -95,7 +81,7 @@ func TestBounded(t *testing.T) {
 
 // TestOvertaken: what is older never overwrites what is newer.
 func TestOvertaken(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		storage := newSlow(time.Minute)
 		bounded := Bounded(storage)
 		if err := bounded.Store(t.Context(), "a", []byte("old")); !errors.Is(err, ErrHung) {
@@ -105,10 +91,10 @@ func TestOvertaken(t *testing.T) {
 		if err := bounded.Store(t.Context(), "a", []byte("new")); !errors.Is(err, ErrHung) {
 			t.Errorf("it was overtaken: %v", err)
 		}
-		if data, err := bounded.Load(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) {
+		time.Sleep(time.Minute)
+		if data, err := bounded.Load(t.Context(), "a"); err != nil || string(data) != "old" {
 			t.Errorf("got %q, %v", data, err)
 		}
-		time.Sleep(time.Minute)
 		if err := bounded.Store(t.Context(), "a", []byte("newest")); err != nil {
 			t.Error(err)
 		}
@@ -118,56 +104,25 @@ func TestOvertaken(t *testing.T) {
 	})
 }
 
-// TestManyHang: while many calls hang, others fail at once. Those that were canceled do not count before they hang.
-func TestManyHang(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		storage := newSlow(time.Minute)
+// TestOneAtATime: calls wait for each other, also for one whose caller has left, which has not hung yet.
+func TestOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := newSlow(3 * time.Second)
 		bounded := Bounded(storage)
-		canceled, cancel := context.WithCancel(t.Context())
-		for i := range maxHung {
-			go func() { _, _ = bounded.Load(canceled, fmt.Sprint(i)) }()
-		}
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		storage.pause.Store(0)
-		if _, err := bounded.Load(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) {
+		canceled, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := bounded.Load(canceled, "a"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		time.Sleep(patience + 1)
 		begun := time.Now()
-		other := Bounded(newSlow(0))
-		if _, err := other.Load(t.Context(), "a"); !errors.Is(err, ErrHung) || time.Since(begun) > 0 {
-			t.Errorf("got %v after %s", err, time.Since(begun))
+		done := make(chan error, 2)
+		for range 2 {
+			go func() { done <- bounded.Store(t.Context(), "a", nil) }()
 		}
-		time.Sleep(time.Minute)
-		if _, err := other.Load(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// TestSlots: the calls under way are bounded, and wait for each other.
-func TestSlots(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		storage := newSlow(time.Second)
-		bounded := Bounded(storage)
-		errs := make(chan error, 2*maxCalls)
-		begun := time.Now()
-		for i := range 2 * maxCalls {
-			go func() { _, err := bounded.Load(t.Context(), fmt.Sprint(i)); errs <- err }()
-		}
-		synctest.Wait()
-		if len(disks.slots) != maxCalls {
-			t.Errorf("%d calls at a time", len(disks.slots))
-		}
-		for range 2 * maxCalls {
-			if err := <-errs; !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("got %v", err)
+		for _, want := range []time.Duration{5 * time.Second, 8 * time.Second} {
+			if err := <-done; err != nil || time.Since(begun) != want {
+				t.Errorf("got %v after %s, want it after %s", err, time.Since(begun), want)
 			}
-		}
-		if time.Since(begun) != 2*time.Second {
-			t.Errorf("they took %s", time.Since(begun))
 		}
 	})
 }
@@ -184,12 +139,18 @@ func TestSelfBounded(t *testing.T) {
 	}
 }
 
-// TestStoragePanics: a storage that panics fails its call, and gives its slot back.
+// panicking is a storage that panics.
+type panicking struct{ Storage }
+
+func (panicking) Load(context.Context, string) ([]byte, error) { panic("broken") }
+
+// TestStoragePanics: a storage that panics fails its call, and the next one goes on.
 func TestStoragePanics(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		_, err := Call(t.Context(), NewCalls(disks), "", func(context.Context) (int, error) { panic("broken") })
+	bounded := Bounded(panicking{NewMemory()})
+	for range 2 {
+		_, err := bounded.Load(t.Context(), "a")
 		if err == nil || err.Error() != "the storage panicked: broken" {
 			t.Errorf("got %v", err)
 		}
-	})
+	}
 }

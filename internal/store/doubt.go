@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An object that cannot be read, while others can, is lost to the site for good: a bad sector, or a file that hangs.
-// It is given up as damaged after some tries over some time.
+// An object that cannot be read, while others can, is lost to the site for good, as by a bad sector. It is given up as
+// damaged after some tries over some time.
 const (
 	minTries = 3
 	minSpan  = 10 * time.Minute
@@ -61,7 +61,7 @@ func (d *Doubts) has(name string) bool {
 // isUnreadable reports whether an error may be that of a single object. That of a permission, or of too many open
 // files, never is.
 func isUnreadable(err error) bool {
-	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ESTALE) || errors.Is(err, ErrHung)
+	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ESTALE)
 }
 
 // doubt counts that an object cannot be read, and returns the error. A storage that fails as a whole, or for now, says nothing

@@ -202,8 +202,8 @@ func TestCommitEnds(t *testing.T) {
 			return nil
 		}})
 		err := s.Commit(ctx, advance(t, s.Last(), 2))
-		end, _ := s.storage.(*bounded).calls.take(t.Context(), writeTurn) // what was under way has ended
-		end()
+		s.storage.(*bounded).worker.Take(t.Context()) // what was under way has ended
+		s.storage.(*bounded).worker.Release()
 		if got := number(t, open(t, memory).Last()); got == 1 && !errors.Is(err, context.Canceled) {
 			t.Errorf("operation %d: generation %d, error %v", n, got, err)
 		}

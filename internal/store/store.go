@@ -138,10 +138,6 @@ func (s *Store) clean(ctx context.Context) {
 		if name == ManifestName || keep[name] != nil {
 			continue
 		}
-		// What hung when it was read may hang when it is deleted, and hold up all that is written later.
-		if s.Doubts.has(name) {
-			continue
-		}
 		err := s.write(ctx, name, nil)
 		if err != nil {
 			return
