@@ -317,8 +317,14 @@ func (a *App) namedSites() []*site {
 		}
 	}
 	// Of several that may have the same state, it is always the same one that has it. Handlers of several servers are in no order.
+	isWWW := func(id siteID) int {
+		if strings.HasPrefix(id.host, wwwPrefix) {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(ids, func(x, y siteID) int {
-		return cmp.Or(strings.Compare(y.scheme, x.scheme), strings.Compare(x.port, y.port))
+		return cmp.Or(isWWW(x)-isWWW(y), strings.Compare(y.scheme, x.scheme), strings.Compare(x.port, y.port))
 	})
 	var named []*site
 	isMade := make(map[*site]bool)

@@ -92,8 +92,10 @@ type statePlace struct {
 	number int    // of sites that have the same name
 }
 
-// placeOf returns where the state of a site is kept. On the disk of this process, that goes by the site's host, so that the site
-// is the same one with https; that of a site that only visitors named, by all of its URL. Sites that have the same name are told
+const wwwPrefix = "www."
+
+// placeOf returns where the state of a site is kept. On the disk of this process, that goes by the site's host without www, so that
+// the site is the same one with https, and at its apex; that of a site that only visitors named, by all of its URL. Sites that have the same name are told
 // apart by a number, in the order in which they are made.
 func (a *App) placeOf(i *identity) statePlace {
 	// Nothing is on disk of sites that only visitors named.
@@ -101,32 +103,16 @@ func (a *App) placeOf(i *identity) statePlace {
 	if !i.onDemand {
 		folder = a.folder
 	}
-	place := func(authority string, number int) statePlace {
-		at := statePlace{folder: folder, file: i.stateName(authority, number), number: number}
+	for number := 1; ; number++ {
+		at := statePlace{folder: folder, file: i.stateName(strings.TrimPrefix(i.authority(), wwwPrefix), number), number: number}
 		if i.onDemand {
 			at.file = i.urlName(i.origin, number)
 		}
 		at.key = fmt.Sprint(at.file, " ", at.folder, " ", i.onDemand)
-		return at
-	}
-	at := place(i.authority(), 1)
-	for a.keys[at.key] {
-		at = place(i.authority(), at.number+1)
-	}
-	// The configuration before may have the site with www, or without: then its state goes on.
-	if twin := a.freeTwin(i); !i.onDemand && at.number == 1 && twin != "" && !at.isHeld() {
-		other := place(twin, 1)
-		if other.isHeld() && !a.keys[other.key] {
-			return other
+		if !a.keys[at.key] {
+			return at
 		}
 	}
-	return at
-}
-
-// isHeld reports whether a site has the state, of whichever configuration.
-func (at *statePlace) isHeld() bool {
-	n, _ := states.References(at.key)
-	return n > 0
 }
 
 // authority returns the host and port of the site's URLs.
@@ -186,8 +172,8 @@ func (st *siteState) keepRecords(a *App, i *identity, at statePlace) {
 	st.announcer = announce.New(pushedFile{file, st})
 }
 
-// adopt renames what is stored of a site under a former name, if nothing is under its own: such as with www or without, or as
-// earlier versions have stored it, which had a name for each URL. Of several, it is what was written last.
+// adopt renames what earlier versions have stored of a site, which had names with www, or for each URL, if nothing is under its own
+// name. Of several, it is what was written last.
 func (s *site) adopt() {
 	at := s.state.place
 	if at.folder == "" {
@@ -205,48 +191,29 @@ func (s *site) adopt() {
 	})
 }
 
-// formerNames returns under which names the state of a site may be that has none yet. What is another site of the configuration
-// has its own.
+// formerNames returns the names that earlier versions had for the state of a site. What is another site of the configuration has
+// its own.
 func (a *App) formerNames(i *identity, number int) []string {
-	if number > 1 {
-		return []string{i.urlName(i.origin, 1)}
-	}
 	var names []string
-	for _, at := range i.spellings(i.authority()) {
+	if isWWW := strings.HasPrefix(i.authority(), wwwPrefix); isWWW {
+		names = append(names, i.stateName(i.authority(), 1))
+	}
+	if number > 1 {
+		return append(names, i.urlName(i.origin, 1))
+	}
+	for _, at := range i.spellings() {
 		if at == i.origin || !a.named[at+i.prefix] {
 			names = append(names, i.urlName(at, 1))
 		}
 	}
-	twin := a.freeTwin(i)
-	if twin == "" {
-		return names
-	}
-	for _, at := range i.spellings(twin) {
-		names = append(names, i.urlName(at, 1))
-	}
-	return append(names, i.stateName(twin, 1))
+	return names
 }
 
-// freeTwin returns the authority of a site with www, or without if it has that; "": the configuration names it as another site.
-func (a *App) freeTwin(i *identity) string {
-	twin, isWWW := strings.CutPrefix(i.authority(), "www.")
-	if !isWWW {
-		twin = "www." + twin
-	}
-	for _, at := range i.spellings(twin) {
-		_, authority, _ := strings.Cut(at, "://")
-		if a.named["http://"+authority+i.prefix] || a.named["https://"+authority+i.prefix] {
-			return ""
-		}
-	}
-	return twin
-}
-
-// spellings returns the origins that a site with a host and port may have had: by http or https, with the port of the listener or
+// spellings returns the origins that the site may have had: by http or https, with the port of the listener or
 // without. One without https may be behind a proxy that has it, which makes another site.
-func (i *identity) spellings(authority string) []string {
+func (i *identity) spellings() []string {
 	port := ":" + i.handler.listener.port
-	bare := strings.TrimSuffix(authority, port)
+	bare := strings.TrimSuffix(i.authority(), port)
 	all := []string{"http://" + bare, "http://" + bare + port}
 	if strings.HasPrefix(i.origin, "https://") {
 		all = append(all, "https://"+bare, "https://"+bare+port)

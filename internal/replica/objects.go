@@ -104,14 +104,20 @@ func (n *Node) pullNewer(ctx context.Context) (isChanged bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if n.seen.Manifest != "" && n.seen.Manifest != hashOf(manifest) {
+	value, err := n.local(ctx, n.Value)
+	if err != nil {
+		return false, err
+	}
+	// The value comes first: who loads the records is told by their change to load it, too.
+	hasValue := n.seen.Value == "" || n.seen.Value == hashOf(value)
+	if !hasValue {
+		err = n.pullObject(ctx, n.seen.Value, n.Value)
+	}
+	hasManifest := n.seen.Manifest == "" || n.seen.Manifest == hashOf(manifest)
+	if err == nil && !hasManifest {
 		err = n.pull(ctx, named(manifest, ""))
-		isChanged = err == nil
 	}
-	if err != nil || n.seen.Value == "" {
-		return isChanged, err
-	}
-	return isChanged, n.pullObject(ctx, n.seen.Value, n.Value)
+	return err == nil && !(hasValue && hasManifest), err
 }
 
 // pull loads the newest generation into the local store, which has some objects: the manifest last.
