@@ -300,7 +300,7 @@ func TestAnnouncedRenamed(t *testing.T) {
 	s := prepareAnnouncer(t, "index.html", "a.html", "b.html", "c.html")
 	s.crawled(indexNow)
 	key := s.key()
-	renamed := strings.Replace(origin, "://", "://www.", 1)
+	renamed := strings.Replace(origin, "://www.", "://", 1)
 	s.engine.mu.Lock()
 	s.engine.origin = renamed
 	s.engine.mu.Unlock()
