@@ -191,6 +191,9 @@ func (a *App) Start() error {
 	a.namedSites()
 	a.takeOver()
 	close(a.started)
+	if a.folder != "" {
+		go a.pruneVisited()
+	}
 	a.mu.Lock()
 	a.scheduled = true
 	for _, s := range a.sites {
@@ -349,6 +352,9 @@ func (a *App) remove(s *site) {
 	delete(a.sites, s.id)
 	delete(a.keys, s.state.place.key)
 	s.drop()
+	if s.onDemand {
+		s.state.forget()
+	}
 }
 
 // site returns the site of an ID, and makes it if it is new. The error is errTooManySites, or errStopping.

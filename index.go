@@ -16,6 +16,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -169,6 +170,11 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 	r.adopt(&out.Selected)
 	isStored := !out.Selected.IsMade() && !r.records.Unsaved
 	if isStored || s.handler.settings.crawl.Off {
+		return
+	}
+	// Visitors can make up any number of hosts, each of which may have pages. It is stored once it is known.
+	if s.rank() == schedule.Fresh {
+		r.records.Unsaved = true
 		return
 	}
 	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest()), !persist.Waits))
@@ -466,6 +472,7 @@ func (s *site) restorePublication(
 		next.selectedBy = m.Selected
 	})
 	if isServed {
+		s.becomeKnown()
 		s.setReady()
 	}
 }

@@ -1,12 +1,14 @@
 package sitemap
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,21 +94,19 @@ type statePlace struct {
 	number int    // of sites that have the same name
 }
 
-const wwwPrefix = "www."
+const (
+	wwwPrefix     = "www."
+	visitedPrefix = "visited-" // of the states of sites that only visitors named
+)
 
 // placeOf returns where the state of a site is kept. On the disk of this process, that goes by the site's host without www, so that
-// the site is the same one with https, and at its apex; that of a site that only visitors named, by all of its URL. Sites that have the same name are told
+// the site is the same one with https, and at its apex; that of a site that only visitors named has a hash for a name. Sites that have the same name are told
 // apart by a number, in the order in which they are made.
 func (a *App) placeOf(i *identity) statePlace {
-	// Nothing is on disk of sites that only visitors named.
-	folder := ""
-	if !i.onDemand {
-		folder = a.folder
-	}
 	for number := 1; ; number++ {
-		at := statePlace{folder: folder, file: i.stateName(strings.TrimPrefix(i.authority(), wwwPrefix), number), number: number}
+		at := statePlace{folder: a.folder, file: i.stateName(strings.TrimPrefix(i.authority(), wwwPrefix), number), number: number}
 		if i.onDemand {
-			at.file = i.urlName(i.origin, number)
+			at.file = fmt.Sprintf("%s%016x", visitedPrefix, digestOf(i.url(), i.handler.settings.path, number))
 		}
 		at.key = fmt.Sprint(at.file, " ", at.folder, " ", i.onDemand)
 		if !a.keys[at.key] {
@@ -176,7 +176,7 @@ func (st *siteState) keepRecords(a *App, i *identity, at statePlace) {
 // name. Of several, it is what was written last.
 func (s *site) adopt() {
 	at := s.state.place
-	if at.folder == "" {
+	if at.folder == "" || s.onDemand {
 		return
 	}
 	s.state.adopting.Do(func() {
@@ -245,6 +245,28 @@ func (at *statePlace) adopt(former []string) error {
 		return err
 	}
 	return os.Rename(path(recordsOf(last)), path(recordsOf(at.file)))
+}
+
+// forget deletes what is stored of a site that only visitors named, and that there is no room for.
+func (st *siteState) forget() {
+	go func() { _ = st.local.Delete(context.Background(), recordsOf(st.place.file)) }() // else it is pruned at a start
+}
+
+// pruneVisited deletes what was stored longest ago of sites that only visitors named, beyond as many as there may be.
+func (a *App) pruneVisited() {
+	pattern := filepath.Join(a.folder, recordsOf(visitedPrefix+"*"), store.ManifestName)
+	manifests, _ := filepath.Glob(pattern) // which is well-formed
+	written := func(manifest string) time.Time {
+		info, err := os.Stat(manifest)
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(manifests, func(x, y string) int { return written(y).Compare(written(x)) })
+	for _, manifest := range manifests[min(len(manifests), maxOnDemandSites):] {
+		_ = os.RemoveAll(filepath.Dir(filepath.Dir(manifest)))
+	}
 }
 
 // Destruct implements [caddy.Destructor]: no configuration has the site any more.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,11 +17,11 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-// TestStateOfSites: sites of the same URL have states of their own, and those that only
-// visitors named are kept in memory.
+// TestStateOfSites: sites of the same URL have states of their own, and one that visitors named once is kept in memory.
 func TestStateOfSites(t *testing.T) {
 	b := newBench(t, nil)
 	b.app.folder = t.TempDir()
@@ -46,6 +47,77 @@ func TestStateOfSites(t *testing.T) {
 	all, _ := filepath.Glob(filepath.Join(b.app.folder, "sites", "*"))
 	if err != nil || len(found) != 2 || len(all) != 2 {
 		t.Errorf("got %q of %q, %v", found, all, err)
+	}
+}
+
+// TestVisitedRestart: a host that visitors named serves after a restart what it served before, at its first look, if it was requested
+// again after its first pages were listed. One that was requested once is not stored.
+func TestVisitedRestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.app.folder = t.TempDir()
+		stored := func() int {
+			found, _ := filepath.Glob(filepath.Join(b.app.folder, "sites", "visited-*", "store", "manifest.json"))
+			return len(found)
+		}
+		b.lists("/", "/a")
+		tenant := b.site("tenant.example")
+		madeUp := b.site("made-up.example")
+		for range 3 {
+			tenant.noteRequest(time.Now())
+			tenant.run()
+			madeUp.run()
+			time.Sleep(time.Minute)
+		}
+		if got := pagesOf(tenant.published().snapshot); got != 2 || stored() != 1 {
+			t.Fatalf("%d pages, %d sites are stored", got, stored())
+		}
+		tenant.drop()
+		madeUp.drop()
+
+		next := newBench(t, nil)
+		next.app.now = time.Now
+		next.app.folder = b.app.folder
+		next.names("/", "/a")
+		next.pages = func(http.ResponseWriter, *http.Request) error { return errors.New("the upstream is down") }
+		again := next.site("tenant.example")
+		again.run()
+		if got := pagesOf(again.published().snapshot); got != 2 || again.rank() != schedule.Known {
+			t.Errorf("after a restart, %d pages, rank %d", got, again.rank())
+		}
+		next.app.mu.Lock()
+		next.app.remove(again)
+		next.app.mu.Unlock()
+		time.Sleep(time.Second)
+		if stored() != 0 {
+			t.Error("a site is stored for which there is no room")
+		}
+	})
+}
+
+// TestPruneVisited: of sites that only visitors named, as many are stored as there may be, those that were written last.
+func TestPruneVisited(t *testing.T) {
+	b := newBench(t, nil)
+	b.app.folder = t.TempDir()
+	write := func(name string, at time.Time) {
+		file := filepath.Join(b.app.folder, recordsOf(name), store.ManifestName)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("named.example", time.Unix(0, 0))
+	for i := range maxOnDemandSites + 2 {
+		write(fmt.Sprintf("%s%016x", visitedPrefix, i), time.Unix(int64(i), 0))
+	}
+	b.app.pruneVisited()
+	entries, err := os.ReadDir(filepath.Join(b.app.folder, "sites"))
+	if err != nil || len(entries) != maxOnDemandSites+1 || entries[0].Name() != "named.example" || entries[1].Name() != "visited-0000000000000002" {
+		t.Errorf("%v, %d sites are stored", err, len(entries))
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *site) noteRequest(now time.Time) {
 	}
 }
 
-// becomeKnown makes the site a known one. If it waits for a turn among the fresh ones, of which there may be a thousand, it
+// becomeKnown makes the site a known one, which is stored. If it waits for a turn among the fresh ones, of which there may be a thousand, it
 // waits among the known ones instead.
 func (s *site) becomeKnown() {
 	if s.state.isKnown.Swap(true) {
