@@ -413,6 +413,7 @@ func TestClaimTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}, version: 3}
 		p := w.start(store.NewMemory())
+		synctest.Wait() // it has polled, and sleeps
 		p.refresh()
 		for range 3 {
 			_, err := p.Claim(t.Context())
