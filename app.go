@@ -75,11 +75,11 @@ type App struct {
 
 	// Where the records, documents and announcements of sites are kept: `"local"` for the state folder, `"caddy"` for
 	// Caddy's storage, or a storage module for another one, apart from certificates. The keys are below `sitemap/`. Processes
-	// with the same storage, sites and options share them: one at a time refreshes a site, and all serve the same
-	// documents. The state folder has copies. Sites that only visitors named are not shared. Default: `"local"`.
+	// with the same storage and sites share them: one at a time refreshes a site, by its own options, and all serve the
+	// same documents. The state folder has all of it, too. Sites that only visitors named are not shared. Default: `"local"`.
 	StorageRaw json.RawMessage `json:"storage,omitempty" caddy:"namespace=caddy.storage inline_key=module"`
 
-	// With shared records: how long a process that has nothing to serve, neither from the storage nor from copies of its own,
+	// With shared records: how long a process that has nothing to serve, neither from the storage nor from its state folder,
 	// waits for a storage that does not respond, at least `1s`. Until then, it responds with 503, as what it could list by
 	// itself is a fragment of what the others list; then it begins as if it were alone. Default: `10m`.
 	FleetPatience caddy.Duration `json:"fleet_patience,omitempty"`

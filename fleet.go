@@ -28,8 +28,9 @@ const (
 	claimPatience   = 10 * time.Second // of an operator
 	leavePatience   = 2 * time.Second  // with the storage, when a process stops
 	hangsFor        = 10               // intervals at one stage of a refresh, until another process leads
-	maxVisited      = 40 << 10         // bytes of paths that the leader is told
-	maxSignals      = 100              // of which it is told
+	maxVisited      = 30 << 10         // bytes of visits that the leader is told
+	maxSignaled     = 10 << 10         // bytes of signals
+	maxSignals      = 100              // that are kept for it
 	startsFor       = time.Minute      // in which what is not up yet is no reason for another process to lead
 )
 
@@ -47,10 +48,13 @@ type fleetState struct {
 	signals visits.Visited               // paths of pages that may have changed, or are gone
 }
 
+// shares reports whether other processes share a site.
+func (a *App) shares(i *identity) bool { return a.sharing.isOn() && !i.onDemand && a.building == nil }
+
 // nodeOf returns this process's part in a site that others share; nil: it is this one's alone. Under the App's mu.
 func (a *App) nodeOf(s *site) *replica.Node {
 	st := s.state
-	if !a.sharing.isOn() || s.onDemand || a.building != nil {
+	if !a.shares(&s.identity) {
 		st.fleet.node.Store(nil)
 		return nil
 	}
@@ -382,19 +386,22 @@ func (f pushedFile) Save(ctx context.Context, encode func() ([]byte, error)) err
 // visitors is what visitors of one process have told it, as it tells the leader.
 type visitors struct {
 	Visited map[string]int64 `json:"visited,omitempty"` // paths, with the Unix second of the last visit
-	Signals []string         `json:"signals,omitempty"` // paths of pages that may have changed, or are gone
+	Signals map[string]int64 `json:"signals,omitempty"` // paths of pages that may have changed, or are gone
 }
 
-// tellLeader tells the leader what visitors of this process have requested: it alone refreshes the site.
+// tellLeader tells the leader which pages visitors of this process have requested that only visits name, and which ones they found
+// changed: it alone refreshes the site. Other paths, which may hold secrets, are not written.
 func (s *site) tellLeader(ctx context.Context) {
 	d := s.handler.discovery
 	if d == nil {
 		return
 	}
-	now := s.app.now()
+	since := s.app.now().Add(-2 * s.handler.settings.interval).Unix()
+	isUnlinked := func(path string, _ int64) bool { return d.unlinked.Match(path) }
+	isRecent := func(_ string, at int64) bool { return at >= since }
 	v := visitors{
-		Visited: s.state.visited.Newest(maxVisited),
-		Signals: s.state.fleet.signals.Sorted(now.Add(-2 * s.handler.settings.interval).Unix()),
+		Visited: s.state.visited.Newest(maxVisited, isUnlinked),
+		Signals: s.state.fleet.signals.Newest(maxSignaled, isRecent),
 	}
 	if len(v.Visited) == 0 && len(v.Signals) == 0 {
 		return
@@ -421,8 +428,8 @@ func (s *site) hearFollowers(ctx context.Context) {
 		for path, at := range v.Visited {
 			s.Note(path, at, false)
 		}
-		for _, path := range v.Signals {
-			s.Note(path, 0, true)
+		for path, at := range v.Signals {
+			s.Note(path, at, true)
 		}
 	})
 	s.logger.OnceIf(err != nil, zap.WarnLevel, "told", "cannot read what visitors of other nodes requested", zap.Error(err))

@@ -10,6 +10,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -148,6 +149,43 @@ func TestFleetVisitors(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		if pages1() != 1 || pages2() != 1 {
 			t.Errorf("%d and %d pages are served, one of which is gone", pages1(), pages2())
+		}
+	})
+}
+
+// TestFleetTells: the leader is told the paths that patterns name, and no others, which may hold secrets.
+func TestFleetTells(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		unlinked := func(b *bench) {
+			traffic := new(SourceTraffic)
+			traffic.Unlinked = []string{"/wiki/*"}
+			b.handler.sources = []input{traffic}
+			if err := b.handler.compile(""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b1, first := sharing(t, shared, unlinked)
+		_, end1 := runs(b1, first)
+		defer end1()
+		time.Sleep(time.Minute)
+		b2, second := sharing(t, shared, unlinked)
+		_, end2 := runs(b2, second)
+		defer end2()
+		for i := range 3000 {
+			second.Note(fmt.Sprintf("/wiki/%04d", i), time.Now().Unix(), false)
+		}
+		second.Note("/reset/secret", time.Now().Unix(), false)
+		time.Sleep(3 * time.Minute)
+		if n, _ := first.state.visited.Count(); n < 500 {
+			t.Errorf("the leader knows of %d visits", n)
+		}
+		keys, _ := shared.List(t.Context(), second.node.Prefix, true)
+		for _, key := range keys {
+			data, _ := shared.Load(t.Context(), key)
+			if strings.Contains(string(data), "secret") {
+				t.Errorf("%s has a path that nothing names", key)
+			}
 		}
 	})
 }

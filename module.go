@@ -341,9 +341,9 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.sitemap", New: func() caddy.Module { return new(Handler) }}
 }
 
-// shaping is the configuration of a handler as far as it shapes a snapshot. Processes whose handlers differ in it do not
-// share a site, and a handler that differs from the one before goes on from records alone. The fields beside the Handler
-// hide those of it that are left out: a new option counts unless it is named here, and in docs/fleet.md.
+// shaping is the configuration of a handler as far as it shapes a snapshot. A handler that differs in it from the one before
+// goes on from records alone. The fields beside the Handler hide those of it that are left out: a new option counts unless it
+// is named here.
 type shaping struct {
 	*Handler
 	RefreshInterval any `json:"refresh_interval,omitempty"`

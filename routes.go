@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -458,8 +459,9 @@ func makesPages(handler caddyhttp.MiddlewareHandler) bool {
 }
 
 // digestRoutes returns the digest of a server's routes for a host, and whether one makes pages. If the digest
-// changes, all pages are fetched again. Upstreams are no part of it, nor modules that handlers load themselves.
-func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, makes bool) {
+// changes, all pages are fetched again. Upstreams are no part of it, nor modules that handlers load themselves, nor, with
+// ofFleet, where roots lie: that differs by the machine.
+func digestRoutes(server *caddyhttp.Server, host string, ofFleet bool) (digest uint64, makes bool) {
 	sum := xxhash.New()
 	var add func(caddyhttp.RouteList, *caddyhttp.HTTPErrorConfig)
 	add = func(routes caddyhttp.RouteList, onError *caddyhttp.HTTPErrorConfig) {
@@ -474,7 +476,11 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, makes b
 			_, _ = fmt.Fprintln(sum, route.Group != "", route.Terminal, len(route.Handlers), settingsOf(route.MatcherSets))
 			for _, handler := range route.Handlers {
 				makes = makes || makesPages(handler)
-				_, _ = fmt.Fprintln(sum, settingsOf(handler))
+				settings := settingsOf(handler)
+				if ofFleet {
+					settings = rootSetting.ReplaceAllString(settings, "")
+				}
+				_, _ = fmt.Fprintln(sum, settings)
 				if sub, ok := handler.(*caddyhttp.Subroute); ok {
 					add(sub.Routes, sub.Errors)
 				}
@@ -487,6 +493,9 @@ func digestRoutes(server *caddyhttp.Server, host string) (digest uint64, makes b
 	}
 	return sum.Sum64(), makes
 }
+
+// rootSetting is the root in the settings of a module such as file_server or vars.
+var rootSetting = regexp.MustCompile(`"root":"(?:[^"\\]|\\.)*",?`)
 
 // settingsOf returns a module's type and settings. Of a module that cannot be encoded, it is the type alone.
 func settingsOf(module any) (settings string) {

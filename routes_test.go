@@ -145,7 +145,7 @@ func TestRoutesDigest(t *testing.T) {
 		named = "&(all) {\n\trespond gone 410\n}\n"
 	)
 	digest := func(caddyfile string) uint64 {
-		digest, _ := digestRoutes(serverOf(t, caddyfile, "", ":9080"), "a.example")
+		digest, _ := digestRoutes(serverOf(t, caddyfile, "", ":9080"), "a.example", false)
 		return digest
 	}
 	want := digest(base)
@@ -176,6 +176,13 @@ func TestRoutesDigest(t *testing.T) {
 		if got := digest(test.caddyfile); (got == want) != test.same {
 			t.Errorf("%s: the digest is the same: %t, want %t", name, got == want, test.same)
 		}
+	}
+	// Roots differ by the machine.
+	elsewhere := strings.Replace(base, "/srv/a", `/srv/"b"`, 1)
+	ofFleet, _ := digestRoutes(serverOf(t, base, "", ":9080"), "a.example", true)
+	again, _ := digestRoutes(serverOf(t, elsewhere, "", ":9080"), "a.example", true)
+	if ofFleet != again {
+		t.Error("in a fleet, where the root lies counts")
 	}
 	invoked := named + "http://a.example:9080 {\n\tsitemap\n\tinvoke all\n}\n"
 	if digest(invoked) == digest(strings.Replace(invoked, "410", "404", 1)) {

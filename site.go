@@ -293,7 +293,7 @@ func newSite(a *App, i identity) *site {
 		logger = a.sampled
 	}
 
-	routes, makes := digestRoutes(h.server, i.id.host)
+	routes, makes := digestRoutes(h.server, i.id.host, a.shares(&i))
 	s.fetcher = siteFetcher{identity: &s.identity, server: a.fetchers[h.server], routes: routes, makes: makes}
 	if f := s.fetcher.server; f != nil && i.id.scheme == "https" {
 		// The certificate of a proxy in front says nothing of its visitors.

@@ -163,7 +163,7 @@ func announcementsOf(name string) string { return "announcements/" + name + ".js
 func (st *siteState) keepRecords(a *App, i *identity, at statePlace) {
 	st.published.Store(&publication{site: i.sitemap})
 	st.local = a.localStorage(at)
-	if a.sharing.isOn() && !i.onDemand {
+	if a.shares(i) {
 		st.local = writable(a, st.local)
 	}
 	st.records = persist.NewSite(st.local, recordsOf(at.file))

@@ -29,6 +29,7 @@ var metricLabels = map[string][]string{
 	"caddy_sitemap_left_out_pages":                {"reason", "site"},
 	"caddy_sitemap_sites":                         {"named_by", "result"},
 	"caddy_sitemap_announced_urls_total":          {"protocol", "result"},
+	"caddy_sitemap_leads":                         {"site"},
 }
 
 // families are the metrics of the module that an admin endpoint, or a handler, shows.
@@ -116,8 +117,8 @@ func TestMetrics(t *testing.T) {
 	}
 	s.Eventually(func() bool { return strings.Contains(s.command("status").stdout, "visits") }, s.SitemapLog)
 	s.command("status").want(t, 0, nil, nil, `logs\n +log +.*access\.log\n +lines\n(.*\n)* +visits +2\n`)
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(metricLabels)), func(name string) bool { // nothing is announced here
-		return name == "caddy_sitemap_announced_urls_total"
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(metricLabels)), func(name string) bool { // nothing is announced here, or shared
+		return name == "caddy_sitemap_announced_urls_total" || name == "caddy_sitemap_leads"
 	})
 	if byHandler := s.families(harness.Local + "/metrics"); !slices.Equal(slices.Sorted(maps.Keys(got)), names) || !slices.Equal(slices.Sorted(maps.Keys(byHandler)), names) {
 		t.Errorf("got metrics\n%q, by the handler\n%q, want\n%q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(byHandler)), names)
@@ -139,6 +140,15 @@ func TestMetrics(t *testing.T) {
 	if problems, err := promlint.NewWithMetricFamilies(slices.Collect(maps.Values(got))).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
+}
+
+// TestMetricsLeads: of a site that processes share, a metric says whether this one leads.
+func TestMetricsLeads(t *testing.T) {
+	shared := "storage file_system {dir}/shared\n\tsitemap {\n\t\tstorage caddy\n\t}\n}"
+	s := startOne(t, strings.Replace(measured, "}", shared, 1))
+	s.Eventually(func() bool {
+		return valueOf(s.families(api+"/metrics"), "leads", s.Expand("site=localhost:{port}")) == 1
+	}, s.SitemapLog)
 }
 
 // TestMetricsAcrossReloads: metrics are registered anew, and show the sites there are.

@@ -35,10 +35,10 @@ func (n *Node) read(ctx context.Context) (c current, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
-	n.isReached.Store(true)
 	if json.Unmarshal(data, &c) != nil || c.Term == 0 {
-		return current{}, nil
+		return current{}, nil // which a storage may say that is down: a write tells
 	}
+	n.isReached.Store(true)
 	return c, nil
 }
 
@@ -53,6 +53,7 @@ func (n *Node) write(ctx context.Context, next current) error {
 	if err != nil {
 		return err
 	}
+	n.isReached.Store(true)
 	n.seen = next
 	n.seenAt = begun
 	if n.leadsUntil.Load() != nil {

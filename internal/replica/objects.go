@@ -83,6 +83,7 @@ func (n *Node) push(ctx context.Context) error {
 			return fmt.Errorf("pushing %s: %w", name, err)
 		}
 	}
+	isNew := next.Manifest != n.seen.Manifest
 	err = n.write(ctx, next)
 	if err != nil {
 		return err
@@ -94,7 +95,9 @@ func (n *Node) push(ctx context.Context) error {
 		delete(n.garbage.dropped, name)
 	}
 	n.garbage.stored = names
-	n.note(func(s *Status) { s.Pushed = time.Now() })
+	if isNew {
+		n.note(func(s *Status) { s.Pushed = time.Now() })
+	}
 	return nil
 }
 

@@ -124,6 +124,9 @@ func (n *Node) LeadsSince(age time.Duration) bool {
 	return n.Leads() && time.Since(n.status.Since) >= age
 }
 
+// IsSettled reports whether the others have had two polls since something was pushed: they have it.
+func (n *Node) IsSettled() bool { return time.Since(n.Status().Pushed) >= 5*n.poll()/2 }
+
 // IsReached reports whether the storage has told who leads, or that nobody does.
 func (n *Node) IsReached() bool { return n.isReached.Load() }
 

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"path"
 	"time"
 
@@ -19,9 +20,15 @@ type toldValue struct {
 	since time.Time
 }
 
-// Tell stores what only this process knows, such as of its visitors, for the leader. Data of more than 64 KiB is cut there.
+// errTooMuch is the error of what is too large to be told.
+var errTooMuch = errors.New("more than 64 KiB are to be told")
+
+// Tell stores what only this process knows, such as of its visitors, for the leader: at most 64 KiB.
 func (n *Node) Tell(ctx context.Context, data []byte) error {
-	return n.shared().Store(ctx, path.Join(n.Prefix, toldFolder, n.ID), data[:min(len(data), maxTold)])
+	if len(data) > maxTold {
+		return errTooMuch
+	}
+	return n.shared().Store(ctx, path.Join(n.Prefix, toldFolder, n.ID), data)
 }
 
 // Told yields what other processes have told, where that is new. What is the same for an hour is deleted: its process is

@@ -61,21 +61,24 @@ func (v *Visited) Sorted(since int64) []string {
 	return all
 }
 
-// Newest returns the paths that were visited last, of so many bytes at most, with the Unix second of the last visit.
-func (v *Visited) Newest(most int) map[string]int64 {
+// perVisit is what a path and its time take besides the path's bytes, as JSON.
+const perVisit = 20
+
+// Newest returns the paths that were visited last, of those that are wanted, with the Unix second of the last visit. As JSON, they
+// take so many bytes at most, if no byte of a path is escaped.
+func (v *Visited) Newest(most int, isWanted func(path string, at int64) bool) map[string]int64 {
 	v.mu.Lock()
 	all := maps.Clone(v.paths)
 	v.mu.Unlock()
+	maps.DeleteFunc(all, func(path string, at int64) bool { return !isWanted(path, at) })
 	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Compare(all[b], all[a]) })
-	newest := make(map[string]int64)
 	for _, path := range paths {
-		most -= len(path)
+		most -= len(path) + perVisit
 		if most < 0 {
-			break
+			delete(all, path)
 		}
-		newest[path] = all[path]
 	}
-	return newest
+	return all
 }
 
 // At returns when a path was last visited, in Unix seconds; 0: never.

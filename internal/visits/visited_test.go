@@ -1,6 +1,8 @@
 package visits
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -24,5 +26,18 @@ func TestVisited(t *testing.T) {
 	}
 	if paths, dropped := v.Count(); paths != 1 || dropped != 2 {
 		t.Errorf("got %d paths, %d dropped, want 1 and 2", paths, dropped)
+	}
+}
+
+// TestNewest: of the paths that are wanted, those that were visited last, as long as there is room.
+func TestNewest(t *testing.T) {
+	var v Visited
+	for i := range 1000 {
+		v.Add(fmt.Sprintf("/%04d", i), 1_700_000_000+int64(i), 1000)
+	}
+	got := v.Newest(100*(5+perVisit), func(_ string, at int64) bool { return at%2 == 0 })
+	data, err := json.Marshal(got)
+	if err != nil || len(got) != 100 || len(data) > 100*(5+perVisit) || got["/0998"] == 0 || got["/0800"] == 0 || got["/0999"] != 0 {
+		t.Errorf("%d paths in %d bytes, %v", len(got), len(data), err)
 	}
 }
