@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +73,13 @@ func (f *fake) named() map[string]bool {
 	}
 }
 
+// counted returns the number of calls so far, by kind.
+func (f *fake) counted() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.calls)
+}
+
 type client struct {
 	*fake
 	dead bool
@@ -126,7 +135,10 @@ func (c *client) Delete(ctx context.Context, key string) error {
 	})
 }
 func (c *client) List(ctx context.Context, folder string, _ bool) (keys []string, err error) {
-	if c.faults.noList {
+	c.mu.Lock()
+	noList := c.faults.noList
+	c.mu.Unlock()
+	if noList {
 		return []string{folder}, nil
 	}
 	err = c.call(ctx, "list", func(seen time.Time) {
@@ -141,15 +153,27 @@ func (c *client) List(ctx context.Context, folder string, _ bool) (keys []string
 
 type meta struct{ Version int }
 
+// world is what several processes share: a storage, and a site of which there are versions.
 type world struct {
 	t         *testing.T
 	f         *fake
-	version   int
+	version   atomic.Int64
+	both      atomic.Int64 // times that a process refreshes while another one leads
+	refreshes atomic.Int64
+	torn      atomic.Int64
+
+	living    sync.Mutex
 	processes []*process
-	both      int // times that a process refreshes while another one leads
-	refreshes int
-	torn      int
 }
+
+// all returns the processes that live.
+func (w *world) all() []*process {
+	w.living.Lock()
+	defer w.living.Unlock()
+	return slices.Clone(w.processes)
+}
+
+// process refreshes the site while it leads, and takes what others have.
 type process struct {
 	*world
 	*Node
@@ -157,20 +181,23 @@ type process struct {
 	ctx    context.Context
 	kill   context.CancelFunc
 	done   chan struct{}
-	have   int
+	have   atomic.Int64 // version
 	last   current
-	goDown int
+	goDown int // times that something older was seen; to be read once it has ended
 }
 
 func (w *world) start(local store.Storage) *process {
 	c := &client{fake: w.f}
 	b := store.Bounded(c)
-	p := &process{world: w, c: c, done: make(chan struct{}), have: -1}
+	p := &process{world: w, c: c, done: make(chan struct{})}
+	p.have.Store(-1)
 	p.Node = New(Options{Prefix: "site", Local: local, Records: "any", Value: "value", Hold: func(context.Context) (func(), error) { return func() {}, nil }})
 	p.Configure(b, 15*time.Second)
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.verify()
 	go p.run()
+	w.living.Lock()
+	defer w.living.Unlock()
 	w.processes = append(w.processes, p)
 	return p
 }
@@ -208,27 +235,27 @@ func (p *process) verify() {
 	n := 0
 	for r, err := range g.Records(context.Background()) {
 		if err != nil || r.Text != uint64(m.Version)+1 {
-			p.torn++
+			p.torn.Add(1)
 			return
 		}
 		n++
 	}
 	if n != 20+m.Version {
-		p.torn++
+		p.torn.Add(1)
 	}
-	p.have = m.Version
+	p.have.Store(int64(m.Version))
 }
 func (p *process) refresh() {
-	p.refreshes++
-	for _, o := range p.processes {
+	p.refreshes.Add(1)
+	for _, o := range p.all() {
 		if o != p && o.Leads() {
-			p.both++
+			p.both.Add(1)
 		}
 	}
-	if p.have == p.version {
+	if p.have.Load() == p.version.Load() {
 		return
 	}
-	version := p.version
+	version := int(p.version.Load())
 	s := p.open()
 	w := s.Last().Writer()
 	var records []store.Record
@@ -245,7 +272,7 @@ func (p *process) refresh() {
 	if err := s.Commit(context.Background(), g); err != nil {
 		p.t.Fatal(err)
 	}
-	p.have = version
+	p.have.Store(int64(version))
 	_ = p.Push(p.ctx)
 	// what could not be pushed is pushed by the next step: see lead
 }
@@ -255,6 +282,8 @@ func (p *process) end() {
 	p.c.mu.Unlock()
 	p.kill()
 	<-p.done
+	p.living.Lock()
+	defer p.living.Unlock()
 	p.processes = slices.DeleteFunc(p.processes, func(q *process) bool { return q == p })
 }
 
@@ -306,7 +335,7 @@ func TestReplica(t *testing.T) {
 					for range rand.IntN(60) {
 						time.Sleep(rand.N(20 * time.Second))
 						if rand.IntN(3) == 0 {
-							w.version = rand.IntN(30)
+							w.version.Store(rand.Int64N(30))
 						}
 						if test.loses && rand.IntN(20) == 0 {
 							w.f.mu.Lock()
@@ -314,9 +343,9 @@ func TestReplica(t *testing.T) {
 							w.f.mu.Unlock()
 						}
 						if test.kills && rand.IntN(3) == 0 {
-							p := w.processes[rand.IntN(3)]
-							down += p.goDown
+							p := w.all()[rand.IntN(3)]
 							p.end()
+							down += p.goDown
 							local := p.Local
 							if rand.IntN(3) == 0 {
 								local = store.NewMemory()
@@ -336,23 +365,30 @@ func TestReplica(t *testing.T) {
 					w.f.mu.Unlock()
 					time.Sleep(5 * time.Minute)
 					rounds++
-					for _, p := range w.processes {
-						if p.have != w.version {
+					for _, p := range w.all() {
+						if have := p.have.Load(); have != w.version.Load() {
 							disagree++
-							t.Errorf("%s has %d want %d leads %v seen %+v stored %d", p.ID, p.have, w.version, p.Leads(), p.seen, len(p.garbage.stored))
+							t.Errorf("%s has %d, want %d, leads %v", p.ID, have, w.version.Load(), p.Leads())
 						}
 					}
 				}
-				for _, p := range w.processes {
+				for _, p := range w.all() {
+					p.end()
 					down += p.goDown
 				}
 				t.Logf("rounds %d refreshes %d, of them beside another leader %d; torn %d; went down %d; bad deletes %d; most stored %d; calls %v",
-					rounds, w.refreshes, w.both, w.torn, down, w.f.badDeletes, most, w.f.calls)
-				if w.torn > 0 {
-					t.Error("torn")
+					rounds, w.refreshes.Load(), w.both.Load(), w.torn.Load(), down, w.f.badDeletes, most, w.f.counted())
+				if w.torn.Load() > 0 {
+					t.Error("a process has read a part of something")
 				}
-				for len(w.processes) > 0 {
-					w.processes[0].end()
+				if down > 0 {
+					t.Errorf("processes went back %d times", down)
+				}
+				if most > 200 {
+					t.Errorf("%d keys were stored", most)
+				}
+				for _, p := range w.all() {
+					p.end()
 				}
 				time.Sleep(5 * time.Minute)
 			})
@@ -360,7 +396,8 @@ func TestReplica(t *testing.T) {
 	}
 }
 
-// TestRest counts the calls of an hour in which nothing changes, and the time until another one leads.
+// TestRest: at rest, a poll is a read of each process, and a write of the one that leads. After a kill, another one leads within
+// seven polls.
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
@@ -369,7 +406,7 @@ func TestRest(t *testing.T) {
 		}
 		begun := time.Now()
 		leader := func() *process {
-			for _, p := range w.processes {
+			for _, p := range w.all() {
 				if p.Leads() {
 					return p
 				}
@@ -379,14 +416,19 @@ func TestRest(t *testing.T) {
 		for leader() == nil {
 			time.Sleep(time.Second)
 		}
-		t.Logf("the first one leads after %s", time.Since(begun))
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("the first one leads after %s", took)
+		}
 		time.Sleep(10 * time.Minute)
 		w.f.mu.Lock()
 		w.f.calls = make(map[string]int)
 		w.f.mu.Unlock()
 		time.Sleep(time.Hour)
-		t.Logf("an hour at rest: %v", w.f.calls)
-		var longest, sum time.Duration
+		const polls = int(time.Hour / (15 * time.Second))
+		if calls := w.f.counted(); calls["load"] > 4*polls || calls["store"] > 5*polls/4 || calls["list"] > 2 {
+			t.Errorf("in %d polls at rest: %v", polls, calls)
+		}
+		var longest time.Duration
 		for range 100 {
 			p := leader()
 			p.end()
@@ -395,14 +437,14 @@ func TestRest(t *testing.T) {
 			for leader() == nil {
 				time.Sleep(time.Second)
 			}
-			took := time.Since(killed)
-			longest = max(longest, took)
-			sum += took
+			longest = max(longest, time.Since(killed))
 			time.Sleep(5 * time.Minute)
 		}
-		t.Logf("after a kill, another one leads after %s, at most %s", sum/100, longest)
-		for len(w.processes) > 0 {
-			w.processes[0].end()
+		if longest > 7*15*time.Second {
+			t.Errorf("after a kill, another one leads after %s", longest)
+		}
+		for _, p := range w.all() {
+			p.end()
 		}
 		time.Sleep(5 * time.Minute)
 	})
@@ -411,7 +453,8 @@ func TestRest(t *testing.T) {
 // TestClaimTwice: a process that claims the lead twice, as an operator may have it do, stores what the storage does not have.
 func TestClaimTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}, version: 3}
+		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
+		w.version.Store(3)
 		p := w.start(store.NewMemory())
 		synctest.Wait() // it has polled, and sleeps
 		p.refresh()
@@ -424,11 +467,11 @@ func TestClaimTwice(t *testing.T) {
 		time.Sleep(time.Minute)
 		q := w.start(store.NewMemory())
 		time.Sleep(time.Minute)
-		if !p.Leads() || q.Leads() || q.have != w.version {
-			t.Errorf("the first one leads: %t, the other one has %d, want %d", p.Leads(), q.have, w.version)
+		if !p.Leads() || q.Leads() || q.have.Load() != w.version.Load() {
+			t.Errorf("the first one leads: %t, the other one has %d, want %d", p.Leads(), q.have.Load(), w.version.Load())
 		}
-		for len(w.processes) > 0 {
-			w.processes[0].end()
+		for _, p := range w.all() {
+			p.end()
 		}
 		time.Sleep(5 * time.Minute)
 	})
