@@ -27,7 +27,7 @@ var seeds = []string{
 	`<a =href=x =rel><a/href/=x/rel=y/><a b='c>d'e href="x"rel=y><a href="x>`, `</><?x?></ x><!-->a<!--->b<!---!>--><b/a=/><br/></b/>`,
 	`<html lang=de-AT><meta name=description content="a&amp;b"><link rel=alternate type="text/markdown; a=b" href=c.md><meta property=og:title content=d>`,
 	`<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-01","headline":"a\nb"}</script><meta property=og:description content=c>`,
-	`<html xml:lang=fr><meta http-equiv=content-language content=it><meta property=article:published_time content=2024-05-01><time pubdate>1 May 2024</time>`,
+	`<html xml:lang=fr><meta http-equiv=content-language content=it><meta property=article:published_time content=2024-05-01><time>1 May 2024</time>`,
 	`<title`, "<textarea>", `<link rel=canonical href=/a><link rel=canonical href=/b>`, "a<![CDATA[x]]>b</ x>d<!x>e", "a < b <3 c<", "<!-- never ends <p>",
 }
 

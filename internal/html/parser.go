@@ -202,8 +202,6 @@ func (r *reader) element(is traits) {
 		r.lang = cmp.Or(r.lang, lang, ofXML)
 	case atom.Head, atom.Body, atom.Title:
 		r.meta.Document = true
-	case atom.Time:
-		r.readPubdate()
 	case atom.Frame, atom.Iframe:
 		// What it shows is a page. A srcdoc is shown in place of the src
 		// (https://html.spec.whatwg.org/multipage/iframe-embed-object.html#the-iframe-element).
