@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -65,20 +66,21 @@ func TestFilesOptions(t *testing.T) {
 	}
 	for _, test := range []struct {
 		source SourceFiles
-		want   string // root, URL folder, what is included, excluded and hidden, and the index
+		want   string // root, URL folder, which of PDFs, pages and others are included, what is excluded and hidden, and the index
 	}{
-		{SourceFiles{}, "/srv/site /docs [] [] [served] [default.html]"},
-		{SourceFiles{Root: "/srv/www", At: "/x/"}, "/srv/www /x [] [] [served] [default.html]"},
-		{SourceFiles{Include: []string{"*.pdf"}}, "/srv/site /docs [*.pdf *.html *.htm *.xhtml] [] [served] [default.html]"},
-		{SourceFiles{IncludeOnly: []string{"*.pdf"}}, "/srv/site /docs [*.pdf] [] [served] [default.html]"},
-		{SourceFiles{Include: []string{"/a/*"}, IncludeOnly: []string{"*.pdf"}}, "/srv/site /docs [*.pdf /a/*] [] [served] [default.html]"},
-		{SourceFiles{Exclude: []string{"/b/*"}, Hide: []string{"secret"}, Index: []string{"home.html"}}, "/srv/site /docs [] [/b/*] [served secret] [home.html]"},
+		{SourceFiles{}, "/srv/site /docs [/b.html] [] [served] [default.html]"},
+		{SourceFiles{Root: "/srv/www", At: "/x/"}, "/srv/www /x [/b.html] [] [served] [default.html]"},
+		{SourceFiles{Include: []string{"*.pdf"}}, "/srv/site /docs [/a.pdf /b.html] [] [served] [default.html]"},
+		{SourceFiles{IncludeOnly: []string{"*.pdf"}}, "/srv/site /docs [/a.pdf] [] [served] [default.html]"},
+		{SourceFiles{Include: []string{"/a/*"}, IncludeOnly: []string{"*.pdf"}}, "/srv/site /docs [/a.pdf /a/c] [] [served] [default.html]"},
+		{SourceFiles{Exclude: []string{"/b/*"}, Hide: []string{"secret"}, Index: []string{"home.html"}}, "/srv/site /docs [/b.html] [/b/*] [served secret] [home.html]"},
 	} {
 		if err := test.source.check(); err != nil {
 			t.Fatal(err)
 		}
 		o, err := test.source.options(r)
-		got := fmt.Sprint(filepath.ToSlash(o.Root), " ", o.At, " ", o.Include, " ", o.Exclude, " ", o.Hide, " ", o.Index)
+		included := slices.DeleteFunc([]string{"/a.pdf", "/a/c", "/b.html"}, func(path string) bool { return !o.Includes(path) })
+		got := fmt.Sprint(filepath.ToSlash(o.Root), " ", o.At, " ", included, " ", o.Exclude, " ", o.Hide, " ", o.Index)
 		if err != nil || got != test.want {
 			t.Errorf("%+v: got %s, %v, want %s", test.source, got, err, test.want)
 		}
@@ -211,6 +213,9 @@ func TestFilesPages(t *testing.T) {
 		r.Root = "srv/good"
 		r.FS = refusing{fstest.MapFS{"srv/good/a.html": file, "srv/good/c.txt": file, "srv/denied/b.html": file}}
 		b.logs.TakeAll()
+		if err := test.source.check(); err != nil {
+			t.Fatal(err)
+		}
 		var paths []string
 		err = test.source.pages(t.Context(), r, func(p page.Page) error {
 			paths = append(paths, p.Path)

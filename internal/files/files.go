@@ -30,21 +30,19 @@ type Options struct {
 	// without a slash at its end: "" or such as "/docs".
 	At string
 
-	// Include are patterns, as Compile takes them, of the files that are pages. They match At and the file's path below
-	// Root, which is /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
+	// Includes reports whether a file is a page by its path in [page.Normal]'s form: At and its path below Root, which is
+	// /dir/index.html for an index file. Nil: *.html, *.htm and *.xhtml are.
 	//
-	// Error pages such as 404.html, and files that prove a site's ownership, are pages only if a pattern without a
-	// wildcard names them. The folders node_modules and bower_components are never entered.
-	Include []string
+	// Error pages such as 404.html, and files that prove a site's ownership, are pages only if Include has their very
+	// paths. The folders node_modules and bower_components are never entered.
+	Includes func(path string) bool
+	Include  []string
 
-	// Exclude are patterns of the files that are not pages. They match the same paths as Include; for an index file
-	// also its folder's URL, and with Clean also the shorter form that would be listed. A folder is not entered if there
-	// is a pattern for just all below it, such as /drafts/*.
-	Exclude []string
-
-	// Compile returns a function that reports whether one of the patterns matches a path
-	// in [page.Normal]'s form, in any case. It is needed with Include or Exclude.
-	Compile func(patterns []string) (match func(path string) bool)
+	// Excludes reports whether a file is no page by the same path; for an index file also by its folder's URL, and with
+	// Clean also by the shorter form that would be listed. Nil: none is excluded. A folder is not entered if Exclude has
+	// a pattern for just all below it, such as /drafts/*.
+	Excludes func(path string) bool
+	Exclude  []string
 
 	// Hide lists files that are not served, as file_server's hide does: entries with a path separator are absolute paths or
 	// globs of whole paths, others are names or globs that match any component of the path below Root.

@@ -140,7 +140,10 @@ func compile(patterns []string) func(string) bool {
 }
 
 func scanOnce(o Options) (got []page.Page, st Stats, err error) {
-	o.Compile = compile
+	if o.Include != nil {
+		o.Includes = compile(o.Include)
+	}
+	o.Excludes = compile(o.Exclude)
 	st, err = Scan(context.Background(), o, func(p page.Page) error {
 		got = append(got, p)
 		return nil

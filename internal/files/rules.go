@@ -13,27 +13,18 @@ import (
 // rules are the Options for names and paths. What they leave out is not requested; the response decides about all else.
 type rules struct {
 	*Options
-	index   []string // names of index files, the preferred first
-	include func(path string) bool
-	exclude func(path string) bool
-	top     string // path of the root in the URL
+	index []string // names of index files, the preferred first
+	top   string   // path of the root in the URL
 }
 
 func newRules(o *Options) rules {
-	r := rules{
-		Options: o,
-		index:   o.IndexNames(),
-		include: page.IsFile,
-		exclude: func(string) bool { return false },
-		top:     o.At + "/",
+	if o.Includes == nil {
+		o.Includes = page.IsFile
 	}
-	if len(o.Include) > 0 {
-		r.include = o.Compile(o.Include)
+	if o.Excludes == nil {
+		o.Excludes = func(string) bool { return false }
 	}
-	if len(o.Exclude) > 0 {
-		r.exclude = o.Compile(o.Exclude)
-	}
-	return r
+	return rules{Options: o, index: o.IndexNames(), top: o.At + "/"}
 }
 
 // below returns the path below the root, with slashes, for one in the URL.
@@ -85,7 +76,7 @@ func (r *rules) judgeFile(e *entry) string {
 	switch {
 	case e.name[0] == '.':
 		return Dotfile
-	case !r.include(e.path):
+	case !r.Includes(e.path):
 		return notIncluded // most files of many sites
 	}
 	rel := strings.TrimPrefix(e.path, r.top)

@@ -306,7 +306,7 @@ func (r *reader) finish() {
 		if isFront {
 			continue
 		}
-		isExcluded := r.exclude(named) || r.exclude(e.path)
+		isExcluded := r.Excludes(named) || r.Excludes(e.path)
 		if isExcluded && !e.isFolder {
 			r.leaveOut(excluded, named)
 			continue
