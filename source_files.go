@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
-	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -175,10 +174,7 @@ func (r *Refresh) fetchFile(ctx context.Context, path string) files.Response {
 	if err != nil {
 		return files.Response{}
 	}
-	f := files.Response{Status: res.Status, Body: res.Body}
-	to := resolveLocation(r.BaseURL+path, res.Header.Get("Location"))
-	f.To, _ = html.PathOn(r.BaseURL, to)
-	return f
+	return files.Response{Status: res.Status, Body: res.Body}
 }
 
 // options is what to scan. An empty root: the site has none.
