@@ -198,7 +198,6 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		Hide:     slices.Clone(r.Hide),
 		Index:    s.Index,
 		Front:    s.front,
-		Now:      r.Now,
 	}
 	for _, hide := range replaced[2:] {
 		o.Hide = append(o.Hide, absolute(hide))

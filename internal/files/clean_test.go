@@ -77,14 +77,14 @@ func TestLearnClean(t *testing.T) {
 			return trying(tree{"b/x.html": "", "c/x.html": "", "d/x.html": ""}, "{path}", "{path}.html")(path)
 		}, true},
 	} {
-		o := Options{Root: build(t, test.files), Now: testNow}
+		o := Options{Root: build(t, test.files)}
 		got, isKnown, err := LearnClean(t.Context(), o, test.get)
 		if err != nil || got != test.clean || isKnown == slices.Contains(unknown, name) {
 			t.Errorf("%s: got %t, known: %t, %v, want %t", name, got, isKnown, err, test.clean)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, err := LearnClean(ctx, Options{Root: build(t, pages), Now: testNow}, func(path string) Response {
+	_, _, err := LearnClean(ctx, Options{Root: build(t, pages)}, func(path string) Response {
 		cancel()
 		return clean(path)
 	})

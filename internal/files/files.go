@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -61,9 +60,6 @@ type Options struct {
 
 	// Watch is to tell of changes below Root from the scan on, unless there is FS. Nil: nothing does.
 	Watch *Watch
-
-	// Now is the present: a modification time after it, or before 1981, counts as unknown.
-	Now time.Time
 }
 
 // IndexNames are Index, or the default, which is that of Caddy's file_server.

@@ -139,12 +139,7 @@ func (s *scan) emitBelow(f *folder) error {
 
 // emitPage yields the page of an entry.
 func (s *scan) emitPage(e *entry) error {
-	p := page.Page{Path: e.path, Version: e.version}
-	// Some build systems and archives write the epoch, or 1980, for none.
-	if page.Earliest <= e.time && e.time <= s.Now.Unix() {
-		p.FileTime = e.time
-	}
-	return s.yield(p)
+	return s.yield(page.Page{Path: e.path, FileTime: e.time, Version: e.version})
 }
 
 // follow returns the path on disk to which an entry of f leads if it is a link, without links, or why that is not listed. What
