@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -22,7 +21,7 @@ type Options struct {
 	FS fs.FS
 
 	// Root is the folder to scan; it may itself be a symbolic link. With FS, a path as it is given to FS.Open; "" is
-	// ".". Without FS, a relative one is relative to the working directory, and "" is an error.
+	// ".". Without FS, a relative one is relative to the working directory.
 	Root string
 
 	// At is the URL folder under which Root is served, as in [page.Normal], but
@@ -133,14 +132,9 @@ func (o *Options) stat(rel string) (fs.FileInfo, error) {
 }
 
 // IsFolder reports whether the root exists, and is a folder.
-func IsFolder(o Options) bool { return o.checkFolder() == nil }
-
-func (o *Options) checkFolder() error {
+func IsFolder(o Options) bool {
 	info, err := o.stat("")
-	if err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		return ErrNotFolder
-	}
-	return err
+	return err == nil && info.IsDir()
 }
 
 // Stats are the counts of a scan.
@@ -151,9 +145,6 @@ type Stats struct {
 	// Unreadable holds some of the paths that could not be read, as the operating system or the FS knows them.
 	Unreadable []string
 }
-
-// ErrNotFolder is the error of a root that is not a folder.
-var ErrNotFolder = errors.New("not a folder")
 
 // CheckRoot refuses the root of a disk.
 func CheckRoot(folder string) error {
@@ -172,7 +163,7 @@ const maxUnreadable = 3 // paths in Stats.Unreadable
 // folder with a dot, or to what it has found by another link. In a virtual file system, links to folders are not followed.
 //
 // Scan returns the first error or panic of yield, or ctx's error. A root that is missing, may not be read or is no folder is an error
-// that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that [CheckRoot] refuses, or a link to such
+// that matches [fs.ErrNotExist], [fs.ErrPermission] or [syscall.ENOTDIR]; one that [CheckRoot] refuses, or a link to such
 // a one, is an error, too. Other errors below the root are counted in [Stats], unless the process lacks memory or file
 // descriptors, or the file system panics: then pages would be missed, and the scan ends with that error.
 //

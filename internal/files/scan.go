@@ -74,14 +74,13 @@ func (s *scan) run() error {
 
 // begin checks the root.
 func (s *scan) begin() error {
+	if s.FS != nil {
+		return nil
+	}
 	base, err := filepath.Abs(s.Root)
 	if err == nil {
-		err = s.checkFolder()
+		s.disk, err = filepath.EvalSymlinks(base)
 	}
-	if err != nil || s.FS != nil {
-		return err
-	}
-	s.disk, err = filepath.EvalSymlinks(base)
 	if err != nil {
 		return err
 	}
