@@ -40,6 +40,11 @@ var options = map[string]func(r *store.Record){
 	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
 	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
 
+	"alike": func(r *store.Record) { r.Difference = 77 }, // else each page changes in another way
+	"back":  func(r *store.Record) { r.Difference = 0 },
+	"asked": func(r *store.Record) { r.FoundBy = store.ByVisitor },
+	"told":  func(r *store.Record) { r.FoundBy = store.ByList },
+
 	"day":        func(r *store.Record) { r.Selected.Day = true },
 	"doubt":      func(r *store.Record) { r.Steadiness = store.TextInDoubt },
 	"date-doubt": func(r *store.Record) { r.Steadiness = store.DateInDoubt },
@@ -74,6 +79,7 @@ var timeFields = map[string]string{
 	"before":   "Before",
 	"fetched":  "Fetched",
 	"absent":   "Absent",
+	"was":      "Was",
 	"text":     "Selected.Text",
 	"dated":    "Selected.Dated",
 	"lastmod":  "Selected.LastMod",
