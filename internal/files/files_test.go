@@ -388,42 +388,6 @@ func leaked() (left string) {
 	return left
 }
 
-// TestEndings: a scan ends with the error of yield, with its context, and with a panic, and
-// leaves no goroutine.
-func TestEndings(t *testing.T) {
-	pages := tree{}
-	for i := range 500 {
-		pages[fmt.Sprintf("%02d/%02d/p%d.html", i%10, i%25, i)] = "x"
-	}
-	root := build(t, pages)
-	failed := errors.New("no more")
-	for _, after := range []int{1, 2, 125, 499} {
-		for _, want := range []error{failed, context.Canceled, errPanic} {
-			ctx, cancel := context.WithCancel(context.Background())
-			n := 0
-			_, err := Scan(ctx, Options{Root: root}, func(page.Page) error {
-				switch n++; {
-				case n != after:
-					return nil
-				case want == failed:
-					return failed
-				case want == errPanic:
-					panic("thrown")
-				}
-				cancel()
-				return nil
-			})
-			if !errors.Is(err, want) || ctx.Err() == nil && n != after {
-				t.Errorf("got %v after %d pages, want %v after %d", err, n, want, after)
-			}
-			cancel()
-		}
-	}
-	if left := leaked(); left != "" {
-		t.Errorf("goroutines are left:\n%s", left)
-	}
-}
-
 // hookFS calls a function before each name that is opened, read or looked at. Its error is
 // that of the call.
 type hookFS struct {
@@ -476,9 +440,9 @@ func (e hookEntry) Info() (fs.FileInfo, error) {
 	return e.DirEntry.Info()
 }
 
-// TestFailingFS: a panic or the want of file descriptors, in whichever goroutine, is the
-// scan's error, and so is the end of its context.
-func TestFailingFS(t *testing.T) {
+// TestFailing: a panic or the want of file descriptors, in whichever goroutine, is the scan's error, and so is what yield returns
+// and the end of the context. Nothing is yielded then, and no goroutine is left.
+func TestFailing(t *testing.T) {
 	tree := fstest.MapFS{}
 	for i := range 20 {
 		tree[fmt.Sprintf("%02d/sub/x.html", i)] = &fstest.MapFile{Mode: 0o644}
@@ -487,7 +451,7 @@ func TestFailingFS(t *testing.T) {
 		tree[fmt.Sprintf("large/%d.html", i)] = &fstest.MapFile{Mode: 0o644}
 	}
 	tree["link.html"] = &fstest.MapFile{Data: []byte("00/sub/x.html"), Mode: fs.ModeSymlink | 0o777}
-	for _, at := range []string{".", "00", "10/sub", "19/sub", "link.html", "19/sub/x.html", "large", "large/4096.html"} {
+	for _, at := range []string{".", "00", "10/sub", "19/sub", "link.html", "19/sub/x.html", "large", "large/4096.html", "page 1", "page 20", "page 8000"} {
 		for _, want := range []error{errPanic, syscall.EMFILE, context.Canceled} {
 			ctx, cancel := context.WithCancel(t.Context())
 			fsys := hookFS{tree, func(name string) error {
@@ -502,8 +466,15 @@ func TestFailingFS(t *testing.T) {
 				}
 				return nil
 			}}
-			_, err := Scan(ctx, Options{FS: fsys}, func(page.Page) error { return nil })
+			n := 0
+			_, err := Scan(ctx, Options{FS: fsys}, func(page.Page) error {
+				n++
+				return fsys.hook(fmt.Sprint("page ", n))
+			})
 			cancel()
+			if strings.HasPrefix(at, "page") && want != context.Canceled && fmt.Sprint("page ", n) != at {
+				t.Errorf("%s: %v, and %d pages are yielded", at, want, n)
+			}
 			if !errors.Is(err, want) || want == errPanic && !strings.Contains(err.Error(), "thrown at "+at) {
 				t.Errorf("%s: got %v, want %v", at, err, want)
 			}
