@@ -74,10 +74,6 @@ type Meta struct {
 	page.Extensions
 }
 
-// LeavesOut reports whether the page leaves itself out of an index, whatever other pages say: it asks for that, or leads
-// elsewhere. A canonical does not: it says only which of several URLs is to be listed.
-func (m *Meta) LeavesOut() bool { return m.NoIndex || m.Refresh != "" }
-
 // Headers are the fields of a response's header that are read: a page whose body and whose Headers are as before has the
 // same metadata, but for what time changes.
 var Headers = []string{"Content-Encoding", "Content-Language", "Content-Type", "Link", "Refresh", "X-Robots-Tag"}

@@ -122,30 +122,6 @@ func TestRobotsTag(t *testing.T) {
 	}
 }
 
-// TestLeavesOut: what a page says about itself, in its body or in a header.
-func TestLeavesOut(t *testing.T) {
-	for name, test := range map[string]struct {
-		body   string
-		header []string
-		want   bool
-	}{
-		"a page":               {body: "<title>a</title>"},
-		"noindex":              {body: "<meta name=robots content=noindex>", want: true},
-		"noindex in a header":  {header: []string{"X-Robots-Tag", "noindex"}, want: true},
-		"nofollow":             {body: "<meta name=robots content=nofollow>"},
-		"refresh":              {body: `<meta http-equiv=refresh content="0; url=/other">`, want: true},
-		"refresh in a header":  {header: []string{"Refresh", "0; url=/other"}, want: true},
-		"refresh of itself":    {header: []string{"Refresh", "5"}},
-		"canonical":            {body: "<link rel=canonical href=/other>"},
-		"unreadable and empty": {header: []string{"Content-Encoding", "br"}},
-	} {
-		meta := readWith(test.body, test.header...)
-		if got := meta.LeavesOut(); got != test.want {
-			t.Errorf("%s: got %t: %+v", name, got, meta)
-		}
-	}
-}
-
 func TestCanonical(t *testing.T) {
 	const other = "https://other.example"
 	for _, test := range []struct{ body, want string }{
@@ -412,9 +388,6 @@ func TestDescription(t *testing.T) {
 		{"<meta name=twitter:description content=a><meta name=descriptions content=b>", ""},
 		{"<body><meta name=description content=a>" + shared, ""},
 		{"<template><meta name=description content=a></template><noscript>" + shared + "</noscript>", ""},
-		{"<meta name=description content='<b>a</b> [x](y) {{ z }}'>", "<b>a</b> [x](y) {{ z }}"},
-		{"<meta name=description content='שלום \u202e'>", "שלום \u202e"},
-		{"<meta name=description content='" + strings.Repeat("é", MaxTitle) + "'>", strings.Repeat("é", MaxTitle)},
 		{"<meta name=description content='" + strings.Repeat("é", 10_000) + "'>", strings.Repeat("é", MaxTitle-1) + "…"},
 		{"<p>a", ""},
 	} {
@@ -427,9 +400,6 @@ func TestDescription(t *testing.T) {
 		if got := Parse([]byte(test.body), without).Description; got != "" {
 			t.Errorf("%.80q: got %q without the option", test.body, got)
 		}
-	}
-	if got := readWith("<meta name=description content='a\xff'>", "Content-Type", "text/html; charset=utf-8").Description; got != "a\ufffd" {
-		t.Errorf("not UTF-8: got %q", got)
 	}
 }
 
