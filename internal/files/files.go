@@ -169,9 +169,17 @@ const maxUnreadable = 3 // paths in Stats.Unreadable
 //
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
+	if o.Includes == nil {
+		o.Includes = page.IsFile
+	}
+	if o.Excludes == nil {
+		o.Excludes = func(string) bool { return false }
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &scan{
-		rules:   newRules(&o),
+		Options: &o,
+		index:   o.IndexNames(),
+		top:     o.At + "/",
 		ctx:     ctx,
 		yield:   yield,
 		stats:   Stats{LeftOut: make(map[string]int)},

@@ -41,7 +41,9 @@ type folder struct {
 
 // scan is one run of Scan. Folders are emitted in order, and a few are read ahead, each by a goroutine.
 type scan struct {
-	rules
+	*Options
+	index   []string // names of index files, the preferred first
+	top     string   // path of the root in the URL
 	ctx     context.Context
 	disk    string // the root's path without links; "": it is in a virtual file system
 	front   string // path below the root of the file that Options.Front names; "": none
@@ -206,7 +208,7 @@ type reader struct {
 	*scan
 	*folder
 	folderReader
-	first int             // in rules.index: the preferred name that there is
+	first int             // in scan.index: the preferred name that there is
 	names map[string]bool // for clean URLs: names whose files are not listed without ".html"
 }
 
