@@ -275,7 +275,7 @@ func TestLinks(t *testing.T) {
 		{`<frameset><frame src=menu.html><frame src=menu.html><frame><frame src="">`, []string{"/docs/menu.html"}},
 		{`<p><iframe src="b?x=1"><a href=c></a></iframe><a href=d>`, []string{"/docs/b?x=1", "/docs/d"}},
 		{`<iframe src="https://example.org/b"></iframe><iframe src="about:blank"></iframe><iframe src="a.html"></iframe><iframe name=x></iframe>`, nil},
-		{`<iframe src=b srcdoc="<p>text"></iframe><iframe href=c></iframe><a src=d>`, nil},
+		{`<iframe src=b srcdoc="<p>text"></iframe><iframe href=c></iframe><iframe src=e srcdoc></iframe><a src=d>`, nil},
 		{`<template><iframe src=b></iframe></template><noscript><iframe src=c></iframe></noscript>`, nil},
 		{`<meta name=robots content=nofollow><iframe src=b></iframe>`, nil},
 		{`<a href=b><nav><a href=c></nav><footer><a href=d>`, []string{"/docs/b", "/docs/c", "/docs/d"}},

@@ -12,7 +12,7 @@ type tokens struct {
 	*html.Tokenizer
 	name       atom.Atom // of a tag; 0: HTML does not know it
 	closed     bool      // the tag ends in a slash
-	hasMore    bool      // it may have attributes that are not among these yet
+	hasMore    bool      // it may have attributes that were not read yet
 	attributes []attribute
 }
 
@@ -53,19 +53,18 @@ func (t *tokens) readName() atom.Atom {
 	return atom.Lookup(bytes.ToLower(tag[:end]))
 }
 
-// attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies each, so they
-// are read one by one.
+// attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies them, so those of
+// most tags are never read.
 func (t *tokens) attribute(name string) []byte {
-	for i := 0; i < len(t.attributes) || t.hasMore; i++ {
-		if i == len(t.attributes) {
-			var a attribute
-			a.name, a.value, t.hasMore = t.TagAttr()
-			if a.value == nil {
-				a.value = []byte{} // it is there
-			}
-			t.attributes = append(t.attributes, a)
+	for t.hasMore {
+		var a attribute
+		a.name, a.value, t.hasMore = t.TagAttr()
+		if a.value == nil {
+			a.value = []byte{} // it is there
 		}
-		a := t.attributes[i]
+		t.attributes = append(t.attributes, a)
+	}
+	for _, a := range t.attributes {
 		if string(a.name) == name {
 			return a.value
 		}
