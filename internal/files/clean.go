@@ -34,16 +34,18 @@ func LearnClean(ctx context.Context, o Options, get func(path string) Response) 
 func judge(path string, get func(path string) Response) (isClean, isLong bool) {
 	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
 	short := get(path)
-	if short.Status == http.StatusNotFound || short.Status/100 == 3 {
+	if short.Status == http.StatusNotFound {
 		return false, true
 	}
 	full := get(path + ".html")
 	missing := get(path + "-no-such-page-for-the-sitemap")
+	isRedirect := short.Status/100 == 3
+	isError := short.Status != http.StatusOK && !isRedirect
 	// What is shown for all that is missing says nothing of its own path.
-	if short.Status != http.StatusOK || isSame(full, missing) {
+	if isError || isSame(full, missing) {
 		return false, false
 	}
-	isLong = isSame(short, missing)
+	isLong = isRedirect || isSame(short, missing)
 	isOther := !isSame(full, short) && full.Status/100 != 3 // another file
 	return !isLong && !isOther, isLong
 }

@@ -42,17 +42,18 @@ func TestLearnClean(t *testing.T) {
 			return clean(path)
 		}
 	}
-	unknown := []string{"no response", "one page for everything"}
+	unknown := []string{"no response", "one page for everything", "one redirect for everything"}
 	for name, test := range map[string]struct {
 		files tree
 		get   func(path string) Response
 		clean bool
 	}{
-		"files alone":              {pages, trying(pages, "{path}"), false},
-		"by a short name, too":     {pages, clean, true},
-		"redirects to short names": {pages, redirecting(true), true},
-		"redirects to long names":  {pages, redirecting(false), false},
-		"one page for everything":  {pages, trying(pages, "index.html"), false},
+		"files alone":                 {pages, trying(pages, "{path}"), false},
+		"by a short name, too":        {pages, clean, true},
+		"redirects to short names":    {pages, redirecting(true), true},
+		"redirects to long names":     {pages, redirecting(false), false},
+		"one redirect for everything": {pages, func(string) Response { return Response{Status: http.StatusFound} }, false},
+		"one page for everything":     {pages, trying(pages, "index.html"), false},
 		"the first is shown for all that is missing": {
 			tree{"200.html": "app", "about.html": "about", "us.html": "us"},
 			trying(tree{"200.html": "app", "about.html": "about", "us.html": "us"}, "{path}", "{path}.html", "200.html"), true,
