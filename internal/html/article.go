@@ -2,13 +2,6 @@ package html
 
 import "cmp"
 
-// newsItem is what a news sitemap says of a page, as far as it has been read.
-type newsItem struct {
-	published         declaredDate // in JSON-LD, or else as article:published_time (https://ogp.me/#type_article)
-	articles          []thing      // of JSON-LD, with a date of publication
-	lang, contentLang string       // of <html>, and of the field Content-Language, also in a <meta>
-}
-
 // readArticle decides what is known of the page as an article.
 func (r *reader) readArticle() {
 	r.meta.Lang = cmp.Or(r.lang, r.contentLang)

@@ -44,10 +44,12 @@ type reader struct {
 	nofollow bool // no link of the page is to be followed
 	isJSON   bool // the script that has begun is JSON-LD
 
-	modified declaredDate
-	things   []thing // of JSON-LD, with a date of modification
+	modified  declaredDate
+	published declaredDate // in JSON-LD, or else as article:published_time (https://ogp.me/#type_article)
+	things    []thing      // of JSON-LD, with a date of modification
+	articles  []thing      // and with one of publication
 
-	newsItem
+	lang, contentLang string // of <html>, and of the field Content-Language, also in a <meta>
 
 	description string                              // of <meta name=description>
 	shared      struct{ title, description string } // what the page is called where it is shared: og:title, og:description
