@@ -235,6 +235,7 @@ var errTooManyPages = errors.New("too many pages")
 func (o *ownReading) read(ctx context.Context) {
 	reader := &urllist.Reader{
 		Base:    o.BaseURL,
+		Now:     o.Now,
 		Extract: o.site.handler.settings.extract,
 		Open:    o.open,
 		Yield:   o.add,

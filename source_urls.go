@@ -85,6 +85,7 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 	var unused unused
 	reader := &urllist.Reader{
 		Base:    r.BaseURL,
+		Now:     r.Now,
 		Open:    r.openURL,
 		Yield:   yield,
 		Extract: r.site.handler.settings.extract,

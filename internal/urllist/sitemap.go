@@ -11,6 +11,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -33,6 +34,10 @@ var (
 // Reader reads lists and sitemaps of a site.
 type Reader struct {
 	Base string // scheme, host and port, as in [ParseLine]
+
+	// Now is when reading began. Later dates are dropped: those of documents that are made, and have the time of that, would
+	// differ at each reading.
+	Now time.Time
 
 	// Open opens another document of the site, by its absolute URL.
 	Open func(ctx context.Context, url string) (io.ReadCloser, error)
@@ -123,6 +128,10 @@ func (s *Reader) take(n int, text string, p page.Page, err error) error {
 	if err != nil {
 		s.Refuse(n, short(text), err)
 		return nil
+	}
+	if p.LastMod > s.Now.Unix() {
+		p.LastMod = 0
+		p.LastModDay = false
 	}
 	s.stopped = s.Yield(p)
 	return s.stopped

@@ -41,7 +41,7 @@ var errGone = errors.New("gone")
 // read gives what a Reader yields and refuses, a line each.
 func read(ctx context.Context, r io.Reader, documents map[string]string) (got []string, err error) {
 	reader := Reader{
-		Base: base,
+		Base: base, Now: time.Unix(day2024+86400, 0),
 		Open: func(_ context.Context, url string) (io.ReadCloser, error) {
 			if d, ok := documents[url]; ok {
 				return io.NopCloser(strings.NewReader(d)), nil
@@ -85,7 +85,7 @@ func TestRead(t *testing.T) {
 		{"empty", "", nil, ""},
 		{"line ends", "/a\n/b\r\n\r\n\n/c\r", []string{"/a", "/b", "/c"}, ""},
 		{"comments, order and duplicates", "# all\n/b # one\n\t# none\n/a\n/b", []string{"/b", "/a", "/b"}, ""},
-		{"options", "/x lastmod=2024-01-01 priority=0.8\n/y\n", []string{"/x 2024-01-01 0.8", "/y"}, ""},
+		{"options", "/x lastmod=2024-01-01 priority=0.8\n/y lastmod=2024-01-03\n", []string{"/x 2024-01-01 0.8", "/y"}, ""},
 		{"no text", "/a\n/\x00\n/\xfc\n/b\n", []string{"/a", `2: "/\x00": the line is not text in UTF-8`, `3: "/": the line is not text in UTF-8`, "/b"}, ""},
 		{"a longer line", "/a\n/" + strings.Repeat("b", maxLine) + "\n/c", []string{"/a", `2: "/bbbbbbbbb": the line is longer than 65536 `, "/c"}, ""},
 		{"urlset", urlset, entries, ""},
