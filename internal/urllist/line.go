@@ -79,15 +79,10 @@ func readOption(p *page.Page, word string) error {
 
 // pathOf returns the normal path of a URL of the site at base.
 func pathOf(url, base string) (path string, err error) {
-	rest, hasBase := strings.CutPrefix(url, base)
-	isOfSite := base != "" && hasBase && strings.HasPrefix(rest, "/")      // as most are written
 	isPath := strings.HasPrefix(url, "/") && !strings.HasPrefix(url, "//") // else a host would follow (RFC 3986, section 4.2)
-	switch {
-	case isOfSite:
-		path, err = page.Normal(rest)
-	case isPath:
+	if isPath {
 		path, err = page.Normal(url)
-	default:
+	} else {
 		path, err = pathOfAbsolute(url, base)
 	}
 	// The base is part of what a sitemap lists, also where the line has only a path.
@@ -97,7 +92,7 @@ func pathOf(url, base string) (path string, err error) {
 	return path, err
 }
 
-// pathOfAbsolute is pathOf for a URL that is written in another form than base.
+// pathOfAbsolute is pathOf for an absolute URL.
 func pathOfAbsolute(url, base string) (string, error) {
 	u, err := origin.ParseURL(url)
 	if errors.Is(err, origin.ErrNotAbsolute) {
