@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
-	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -175,10 +174,7 @@ func (r *Refresh) fetchFile(ctx context.Context, path string) files.Response {
 	if err != nil {
 		return files.Response{}
 	}
-	f := files.Response{Status: res.Status, Body: res.Body}
-	to := resolveLocation(r.BaseURL+path, res.Header.Get("Location"))
-	f.To, _ = html.PathOn(r.BaseURL, to)
-	return f
+	return files.Response{Status: res.Status, Body: res.Body}
 }
 
 // options is what to scan. An empty root: the site has none.
@@ -193,24 +189,18 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 		}
 	}
 	o = files.Options{
-		FS:      r.FS,
-		Root:    cmp.Or(replaced[0], r.Root),
-		At:      r.Prefix,
-		Include: slices.Concat(s.IncludeOnly, s.Include),
-		Exclude: slices.Concat(s.Exclude, r.probed.standIns),
-		Compile: s.compile,
-		Hide:    slices.Clone(r.Hide),
-		Index:   s.Index,
-		Front:   s.front,
-		Now:     r.Now,
+		FS:       r.FS,
+		Root:     cmp.Or(replaced[0], r.Root),
+		At:       r.Prefix,
+		Includes: s.includes,
+		Include:  slices.Concat(s.IncludeOnly, s.Include),
+		Exclude:  slices.Concat(s.Exclude, r.probed.standIns),
+		Hide:     slices.Clone(r.Hide),
+		Index:    s.Index,
+		Front:    s.front,
 	}
 	for _, hide := range replaced[2:] {
 		o.Hide = append(o.Hide, absolute(hide))
-	}
-	if s.Include != nil && s.IncludeOnly == nil {
-		for _, ending := range page.FileEndings() {
-			o.Include = append(o.Include, "*"+ending)
-		}
 	}
 	if s.At != "" {
 		o.At = s.at
@@ -227,21 +217,17 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 			o.Exclude = append(o.Exclude, other.at+"/*")
 		}
 	}
+	o.Excludes = compilePatterns(new(option.Checker), "", o.Exclude).Match
 	if name := replaced[1]; name != "" {
 		o.FS, err = fileSystem(r.site.handler.ctx, name)
 	}
 	return o, err
 }
 
-// compile returns a matcher of patterns, which notes whether one of Include and IncludeOnly matches, too.
-func (s *SourceFiles) compile(patterns []string) func(path string) bool {
-	compiled := compilePatterns(new(option.Checker), "", patterns)
-	return func(path string) bool {
-		if s.included != nil && !s.included.hasMatched.Load() {
-			s.included.Match(path)
-		}
-		return compiled.Match(path)
-	}
+// includes reports whether a file is a document by its path.
+func (s *SourceFiles) includes(path string) bool {
+	isIncluded := s.included != nil && s.included.Match(path)
+	return isIncluded || s.IncludeOnly == nil && page.IsFile(path)
 }
 
 // servedFolders are what the files sources scan. One whose settings are wrong says so when it is read.

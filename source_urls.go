@@ -97,8 +97,13 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 	for _, name := range s.From {
 		var err error
 		list, err = repl.ReplaceOrErr(name, true, true)
+		var opened io.ReadCloser
 		if err == nil {
-			err = r.readList(ctx, list, reader)
+			opened, err = r.openList(ctx, list)
+		}
+		if err == nil {
+			err = reader.Read(ctx, opened)
+			_ = opened.Close()
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", cmp.Or(list, name), err))
@@ -152,16 +157,6 @@ func joinFailures(failed []error) error {
 		return errors.New(err.Error())
 	}
 	return err
-}
-
-// readList opens and reads a list.
-func (r *Refresh) readList(ctx context.Context, name string, reader *urllist.Reader) error {
-	opened, err := r.openList(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	return reader.Read(ctx, opened)
 }
 
 // openList opens a list: a file, or what the site serves at a path or URL.

@@ -380,7 +380,7 @@ func (s *site) named(ctx context.Context, r *refreshing) iter.Seq2[page.Page, er
 				continue
 			}
 			set.hint(&p)
-			p.LastMod, p.LastModDay = p.BestDate()
+			p.LastMod, p.LastModDay = p.BestDate(r.start.Unix())
 			if set.dates == indexing.Off {
 				p.LastMod = 0
 				p.LastModDay = false

@@ -74,7 +74,7 @@ func TestRootsThatAreNone(t *testing.T) {
 		line       string
 	}{
 		{"missing", "{dir}/none", nil, "no such file"},
-		{"a file", "{dir}/file", map[string]string{"file": "x"}, "not a folder"},
+		{"a file", "{dir}/file", map[string]string{"file": "x"}, "not a directory"},
 		{"all there is", "/", nil, "holds more than a site"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -56,6 +56,6 @@ http://pipe.localhost:{port} {
 		"http://localhost:{port}/inline", "http://localhost:{port}/page.html", "http://localhost:{port}/sub/page.html")
 	s.Logged(harness.Refreshed, `"not a regular file":3`)
 	s.Logged(harness.GatheringFails, ": not a regular file")
-	s.Logged(harness.GatheringFails, "pipe.localhost", "not a folder")
+	s.Logged(harness.GatheringFails, "pipe.localhost", "not a directory")
 	s.Stop() // although the front page, and with it an ask, is stuck
 }

@@ -22,7 +22,7 @@ func TestURLs(t *testing.T) {
 		want    string // paths
 	}{
 		"inline": {
-			sitemap: "urls {\n/b\n/a?x=1&y=2\n" + origin + "/absolute\nHTTP://LocalHost:{port}/case\n\"/with space\"\n/caf%e9\n/ü\n# /comment\n/c#fragment\n}",
+			sitemap: "urls {\n/b\n/a?x=1&y=2\n" + origin + "/absolute\nHTTP://LocalHost:{port}/case\n/with%20space\n/caf%e9\n/ü\n# /comment\n/c#fragment\n}",
 			want:    "/%C3%BC /a?x=1&y=2 /absolute /b /c /caf%E9 /case /with%20space",
 		},
 		"files, paths and URLs of the site, and lines": {

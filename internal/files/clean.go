@@ -12,53 +12,42 @@ import (
 // Response is a server's response for a path; the zero value: there is none.
 type Response struct {
 	Status int
-	To     string // the normal path that a redirect leads to; "": to none of this server
 	Body   []byte
 }
-
-// verdict is what the server says of files: whether it serves them without ".html".
-type verdict uint8
-
-const (
-	unknown verdict = iota
-	clean
-	long // by their names alone
-)
 
 // LearnClean returns whether the server has clean URLs: it requests the paths of a few files with ".html" and without. One that is
 // not served without decides. Known is false if none of them says anything.
 func LearnClean(ctx context.Context, o Options, get func(path string) Response) (isClean, known bool, err error) {
 	paths, err := findPages(ctx, o)
-	says := unknown
 	for i := range min(len(paths), 3) {
 		// Spread over the folders.
-		one := judge(paths[(i+1)*len(paths)/4], get)
-		says = max(says, one)
-		if one == long {
-			break
+		says, isLong := judge(paths[(i+1)*len(paths)/4], get)
+		if isLong {
+			return false, true, err
 		}
+		isClean = isClean || says
 	}
-	return says == clean, says != unknown, cmp.Or(err, ctx.Err())
+	return isClean, isClean, cmp.Or(err, ctx.Err())
 }
 
-// judge returns what the responses for one path say.
-func judge(path string, get func(path string) Response) verdict {
+// judge returns whether the responses for one path say that its file is served without ".html", or that it is not.
+func judge(path string, get func(path string) Response) (isClean, isLong bool) {
 	isSame := func(a, b Response) bool { return a.Status == b.Status && bytes.Equal(a.Body, b.Body) }
 	short := get(path)
-	if short.Status == http.StatusNotFound || short.To == path+".html" {
-		return long
+	if short.Status == http.StatusNotFound {
+		return false, true
 	}
 	full := get(path + ".html")
 	missing := get(path + "-no-such-page-for-the-sitemap")
-	switch {
-	case isSame(full, missing), short.Status != http.StatusOK:
-		return unknown // what is shown for all that is missing says nothing of its own path
-	case isSame(short, missing):
-		return long
-	case isSame(full, short), full.To == path:
-		return clean
+	isRedirect := short.Status/100 == 3
+	isError := short.Status != http.StatusOK && !isRedirect
+	// What is shown for all that is missing says nothing of its own path.
+	if isError || isSame(full, missing) {
+		return false, false
 	}
-	return unknown // another file
+	isLong = isRedirect || isSame(short, missing)
+	isOther := !isSame(full, short) && full.Status/100 != 3 // another file
+	return !isLong && !isOther, isLong
 }
 
 // findPages returns the paths, without ".html", of files with that ending among the first 1,000 pages: those that are not beside a folder

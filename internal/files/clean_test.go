@@ -20,7 +20,7 @@ func trying(files tree, names ...string) func(path string) Response {
 					return Response{Status: http.StatusOK, Body: []byte(content)}
 				}
 				if strings.HasSuffix(name, "/") && strings.HasPrefix(file, name) {
-					return Response{Status: http.StatusPermanentRedirect, To: "/" + name}
+					return Response{Status: http.StatusPermanentRedirect}
 				}
 			}
 		}
@@ -34,29 +34,26 @@ func TestLearnClean(t *testing.T) {
 	besides := tree{"about.html": "about", "folder.html": "page", "folder/a.html": "a"}
 	crowd := tree{"a.html": "a", "b.html": "b", "c.html": "c", "folder.html": "page", "folder/a.html": "x"}
 	clean := trying(pages, "{path}", "{path}.html")
-	redirecting := func(isFrom func(path string) bool, to func(path string) string) func(path string) Response {
+	redirecting := func(isLong bool) func(path string) Response {
 		return func(path string) Response {
-			if isFrom(path) {
-				return Response{Status: http.StatusPermanentRedirect, To: to(path)}
+			if strings.HasSuffix(path, ".html") == isLong {
+				return Response{Status: http.StatusPermanentRedirect}
 			}
 			return clean(path)
 		}
 	}
-	isLong := func(path string) bool { return strings.HasSuffix(path, ".html") }
-	short := func(path string) string { return strings.TrimSuffix(path, ".html") }
-	unknown := []string{"no response", "one page for everything", "to another host"}
+	unknown := []string{"no response", "one page for everything", "one redirect for everything"}
 	for name, test := range map[string]struct {
 		files tree
 		get   func(path string) Response
 		clean bool
 	}{
-		"files alone":              {pages, trying(pages, "{path}"), false},
-		"by a short name, too":     {pages, clean, true},
-		"redirects to short names": {pages, redirecting(isLong, short), true},
-		"to another host":          {pages, redirecting(isLong, func(string) string { return "" }), false},
-		"redirects to long names": {pages, redirecting(func(path string) bool { return path == "/about" }, func(string) string { return "/about.html" }),
-			false},
-		"one page for everything": {pages, trying(pages, "index.html"), false},
+		"files alone":                 {pages, trying(pages, "{path}"), false},
+		"by a short name, too":        {pages, clean, true},
+		"redirects to short names":    {pages, redirecting(true), true},
+		"redirects to long names":     {pages, redirecting(false), false},
+		"one redirect for everything": {pages, func(string) Response { return Response{Status: http.StatusFound} }, false},
+		"one page for everything":     {pages, trying(pages, "index.html"), false},
 		"the first is shown for all that is missing": {
 			tree{"200.html": "app", "about.html": "about", "us.html": "us"},
 			trying(tree{"200.html": "app", "about.html": "about", "us.html": "us"}, "{path}", "{path}.html", "200.html"), true,
@@ -81,14 +78,14 @@ func TestLearnClean(t *testing.T) {
 			return trying(tree{"b/x.html": "", "c/x.html": "", "d/x.html": ""}, "{path}", "{path}.html")(path)
 		}, true},
 	} {
-		o := Options{Root: build(t, test.files), Now: testNow, Compile: compile}
+		o := Options{Root: build(t, test.files)}
 		got, isKnown, err := LearnClean(t.Context(), o, test.get)
 		if err != nil || got != test.clean || isKnown == slices.Contains(unknown, name) {
 			t.Errorf("%s: got %t, known: %t, %v, want %t", name, got, isKnown, err, test.clean)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, err := LearnClean(ctx, Options{Root: build(t, pages), Now: testNow, Compile: compile}, func(path string) Response {
+	_, _, err := LearnClean(ctx, Options{Root: build(t, pages)}, func(path string) Response {
 		cancel()
 		return clean(path)
 	})

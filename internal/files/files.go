@@ -11,8 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -23,28 +21,26 @@ type Options struct {
 	FS fs.FS
 
 	// Root is the folder to scan; it may itself be a symbolic link. With FS, a path as it is given to FS.Open; "" is
-	// ".". Without FS, a relative one is relative to the working directory, and "" is an error.
+	// ".". Without FS, a relative one is relative to the working directory.
 	Root string
 
 	// At is the URL folder under which Root is served, as in [page.Normal], but
 	// without a slash at its end: "" or such as "/docs".
 	At string
 
-	// Include are patterns, as Compile takes them, of the files that are pages. They match At and the file's path below
-	// Root, which is /dir/index.html for an index file. Empty: *.html, *.htm and *.xhtml.
+	// Includes reports whether a file is a page by its path in [page.Normal]'s form: At and its path below Root, which is
+	// /dir/index.html for an index file. Nil: *.html, *.htm and *.xhtml are.
 	//
-	// Error pages such as 404.html, and files that prove a site's ownership, are pages only if a pattern without a
-	// wildcard names them. The folders node_modules and bower_components are never entered.
-	Include []string
+	// Error pages such as 404.html, and files that prove a site's ownership, are pages only if Include has their very
+	// paths. The folders node_modules and bower_components are never entered.
+	Includes func(path string) bool
+	Include  []string
 
-	// Exclude are patterns of the files that are not pages. They match the same paths as Include; for an index file
-	// also its folder's URL, and with Clean also the shorter form that would be listed. A folder is not entered if there
-	// is a pattern for just all below it, such as /drafts/*.
-	Exclude []string
-
-	// Compile returns a function that reports whether one of the patterns matches a path
-	// in [page.Normal]'s form, in any case. It is needed with Include or Exclude.
-	Compile func(patterns []string) (match func(path string) bool)
+	// Excludes reports whether a file is no page by the same path; for an index file also by its folder's URL, and with
+	// Clean also by the shorter form that would be listed. Nil: none is excluded. A folder is not entered if Exclude has
+	// a pattern for just all below it, such as /drafts/*.
+	Excludes func(path string) bool
+	Exclude  []string
 
 	// Hide lists files that are not served, as file_server's hide does: entries with a path separator are absolute paths or
 	// globs of whole paths, others are names or globs that match any component of the path below Root.
@@ -63,9 +59,6 @@ type Options struct {
 
 	// Watch is to tell of changes below Root from the scan on, unless there is FS. Nil: nothing does.
 	Watch *Watch
-
-	// Now is the present: a modification time after it, or before 1981, counts as unknown.
-	Now time.Time
 }
 
 // IndexNames are Index, or the default, which is that of Caddy's file_server.
@@ -139,14 +132,9 @@ func (o *Options) stat(rel string) (fs.FileInfo, error) {
 }
 
 // IsFolder reports whether the root exists, and is a folder.
-func IsFolder(o Options) bool { return o.checkFolder() == nil }
-
-func (o *Options) checkFolder() error {
+func IsFolder(o Options) bool {
 	info, err := o.stat("")
-	if err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		return ErrNotFolder
-	}
-	return err
+	return err == nil && info.IsDir()
 }
 
 // Stats are the counts of a scan.
@@ -157,9 +145,6 @@ type Stats struct {
 	// Unreadable holds some of the paths that could not be read, as the operating system or the FS knows them.
 	Unreadable []string
 }
-
-// ErrNotFolder is the error of a root that is not a folder.
-var ErrNotFolder = errors.New("not a folder")
 
 // CheckRoot refuses the root of a disk.
 func CheckRoot(folder string) error {
@@ -178,15 +163,23 @@ const maxUnreadable = 3 // paths in Stats.Unreadable
 // folder with a dot, or to what it has found by another link. In a virtual file system, links to folders are not followed.
 //
 // Scan returns the first error or panic of yield, or ctx's error. A root that is missing, may not be read or is no folder is an error
-// that matches [fs.ErrNotExist], [fs.ErrPermission] or [ErrNotFolder]; one that [CheckRoot] refuses, or a link to such
+// that matches [fs.ErrNotExist], [fs.ErrPermission] or [syscall.ENOTDIR]; one that [CheckRoot] refuses, or a link to such
 // a one, is an error, too. Other errors below the root are counted in [Stats], unless the process lacks memory or file
 // descriptors, or the file system panics: then pages would be missed, and the scan ends with that error.
 //
 // No goroutine outlives Scan.
 func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, error) {
+	if o.Includes == nil {
+		o.Includes = page.IsFile
+	}
+	if o.Excludes == nil {
+		o.Excludes = func(string) bool { return false }
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &scan{
-		rules:   newRules(&o),
+		Options: &o,
+		index:   o.IndexNames(),
+		top:     o.At + "/",
 		ctx:     ctx,
 		yield:   yield,
 		stats:   Stats{LeftOut: make(map[string]int)},

@@ -42,8 +42,8 @@ func TestNotRegular(t *testing.T) {
 			t.Errorf("got %q, %v", paths(got), st.LeftOut)
 		}
 	}
-	if _, err := Scan(context.Background(), Options{Root: filepath.Join(root, "pipe.html")}, func(page.Page) error { return nil }); !errors.Is(err, ErrNotFolder) {
-		t.Errorf("root is a FIFO: got %v, want %v", err, ErrNotFolder)
+	if _, err := Scan(context.Background(), Options{Root: filepath.Join(root, "pipe.html")}, func(page.Page) error { return nil }); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("root is a FIFO: got %v, want that it is no folder", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"math/bits"
 	"path"
+	"syscall"
 )
 
 // folderReader reads the entries of a folder.
@@ -24,7 +25,7 @@ func openFS(fsys fs.FS, folder string) (r folderReader, err error) {
 	r.ReadDirFile, isFolder = file.(fs.ReadDirFile)
 	if !isFolder {
 		_ = file.Close()
-		return r, ErrNotFolder
+		return r, syscall.ENOTDIR
 	}
 	r.examine = func(d fs.DirEntry) (info, error) {
 		if d.Type()&fs.ModeSymlink != 0 {

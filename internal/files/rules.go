@@ -10,40 +10,16 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// rules are the Options for names and paths. What they leave out is not requested; the response decides about all else.
-type rules struct {
-	*Options
-	index   []string // names of index files, the preferred first
-	include func(path string) bool
-	exclude func(path string) bool
-	top     string // path of the root in the URL
-}
-
-func newRules(o *Options) rules {
-	r := rules{
-		Options: o,
-		index:   o.IndexNames(),
-		include: page.IsFile,
-		exclude: func(string) bool { return false },
-		top:     o.At + "/",
-	}
-	if len(o.Include) > 0 {
-		r.include = o.Compile(o.Include)
-	}
-	if len(o.Exclude) > 0 {
-		r.exclude = o.Compile(o.Exclude)
-	}
-	return r
-}
+// These are the Options for names and paths. What they leave out is not requested; the response decides about all else.
 
 // below returns the path below the root, with slashes, for one in the URL.
-func (r *rules) below(url string) string { return page.Unescape(strings.TrimPrefix(url, r.top)) }
+func (s *scan) below(url string) string { return page.Unescape(strings.TrimPrefix(url, s.top)) }
 
 const separator = string(filepath.Separator)
 
 // hides reports whether file_server hides a file, or everything in a folder, for which globs of paths do not count.
-func (r *rules) hides(e *entry) bool {
-	return slices.ContainsFunc(r.Hide, func(hidden string) bool {
+func (s *scan) hides(e *entry) bool {
+	return slices.ContainsFunc(s.Hide, func(hidden string) bool {
 		if !strings.Contains(hidden, separator) {
 			return matches(hidden, e.name)
 		}
@@ -51,7 +27,7 @@ func (r *rules) hides(e *entry) bool {
 		if !e.isFolder && !matches(filepath.Base(hidden), e.name) {
 			return false
 		}
-		full, _ := filepath.Abs(filepath.Join(r.Root, r.below(e.path)))
+		full, _ := filepath.Abs(filepath.Join(s.Root, s.below(e.path)))
 		return full == hidden && e.isFolder || matches(hidden, full) && !e.isFolder
 	})
 }
@@ -68,33 +44,33 @@ func has(patterns []string, path string) bool {
 }
 
 // judgeFolder returns why a folder is not entered, or listed.
-func (r *rules) judgeFolder(e *entry) string {
+func (s *scan) judgeFolder(e *entry) string {
 	switch {
 	case e.name[0] == '.':
 		return Dotfile
 	case e.name == "node_modules", e.name == "bower_components":
 		return dependencyFolder
-	case has(r.Exclude, e.path+"/*"):
+	case has(s.Exclude, e.path+"/*"):
 		return excluded
 	}
 	return listed
 }
 
 // judgeFile returns why a file is not listed by its name and path, Exclude apart, or listed.
-func (r *rules) judgeFile(e *entry) string {
+func (s *scan) judgeFile(e *entry) string {
 	switch {
 	case e.name[0] == '.':
 		return Dotfile
-	case !r.include(e.path):
+	case !s.Includes(e.path):
 		return notIncluded // most files of many sites
 	}
-	rel := strings.TrimPrefix(e.path, r.top)
+	rel := strings.TrimPrefix(e.path, s.top)
 	why := NoPage(rel)
-	if why == listed && slices.Contains(r.index, e.name) {
+	if why == listed && slices.Contains(s.index, e.name) {
 		why = NoPage(path.Dir(rel))
 	}
 	// An error page is a page only if it is named, not if a pattern happens to match it.
-	if why != listed && has(r.Include, e.path) {
+	if why != listed && has(s.Include, e.path) {
 		return listed
 	}
 	return why

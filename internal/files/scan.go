@@ -32,7 +32,6 @@ type entry struct {
 type folder struct {
 	url  string // its path, percent-encoded: "/" or "/docs/a/b/"
 	real string // path on disk without links; "": it is in a virtual file system
-	why  string // it is left out; "": it is read
 
 	// Filled in by the goroutine that reads it.
 	done    chan struct{} // closed then
@@ -42,7 +41,9 @@ type folder struct {
 
 // scan is one run of Scan. Folders are emitted in order, and a few are read ahead, each by a goroutine.
 type scan struct {
-	rules
+	*Options
+	index   []string // names of index files, the preferred first
+	top     string   // path of the root in the URL
 	ctx     context.Context
 	disk    string // the root's path without links; "": it is in a virtual file system
 	front   string // path below the root of the file that Options.Front names; "": none
@@ -60,31 +61,28 @@ func (s *scan) run() error {
 	if err != nil {
 		return err
 	}
-	top := &folder{url: s.top, real: s.disk}
 	// The front page comes before all others.
 	name, shown := s.shownAt(s.top)
 	if s.Front != "" && name != "" {
 		s.front = name
 		front, _ := infoOf(shown, nil)
-		err = s.emitPage(top, &entry{path: s.top, info: front})
+		err = s.emitPage(&entry{path: s.top, info: front})
 	}
 	if err != nil {
 		return err
 	}
-	s.read(top)
-	return s.reach(top)
+	return s.emit(s.read(s.top, s.disk))
 }
 
 // begin checks the root.
 func (s *scan) begin() error {
+	if s.FS != nil {
+		return nil
+	}
 	base, err := filepath.Abs(s.Root)
 	if err == nil {
-		err = s.checkFolder()
+		s.disk, err = filepath.EvalSymlinks(base)
 	}
-	if err != nil || s.FS != nil {
-		return err
-	}
-	s.disk, err = filepath.EvalSymlinks(base)
 	if err != nil {
 		return err
 	}
@@ -94,86 +92,68 @@ func (s *scan) begin() error {
 	return CheckRoot(s.disk)
 }
 
-// emit yields the pages of f and all folders below it.
+// emit yields the pages of a folder, once it is read, and of all folders below it.
 func (s *scan) emit(f *folder) error {
+	<-f.done
+	if f.err != nil {
+		return f.err
+	}
 	var ahead []*folder
 	next := 0 // entry from which on nothing is read ahead
 	for i := range f.entries {
 		e := &f.entries[i]
-		if !e.isFolder {
-			if err := s.emitPage(f, e); err != nil {
-				return err
-			}
-			continue
-		}
-		for next = max(next, i); next < len(f.entries) && len(ahead) < readAhead; next++ {
-			if sub := &f.entries[next]; sub.isFolder {
-				ahead = append(ahead, s.enter(f, sub))
-			}
-		}
-		sub := ahead[0]
-		ahead = ahead[1:]
 		// What a link leads to may have been found by one before it.
-		if e.isLink {
-			sub.real, sub.why = s.follow(f, e)
+		real, why := s.follow(f, e)
+		var err error
+		switch {
+		case why != listed:
+			s.leaveOut(why, e.path)
+		case !e.isFolder:
+			err = s.emitPage(e)
+		case e.isLink:
+			err = s.emitBelow(s.read(e.path, real))
+		default:
+			for next = max(next, i); next < len(f.entries) && len(ahead) < readAhead; next++ {
+				if sub := &f.entries[next]; sub.isFolder && !sub.isLink {
+					ahead = append(ahead, s.read(sub.path, filepath.Join(f.real, sub.name)))
+				}
+			}
+			err = s.emitBelow(ahead[0])
+			ahead = ahead[1:]
 		}
-		if e.isLink && sub.why == listed {
-			s.read(sub)
-		}
-		if err := s.reach(sub); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return s.ctx.Err()
 }
 
-// enter begins to read a sub-folder.
-func (s *scan) enter(f *folder, e *entry) *folder {
-	sub := &folder{url: e.path, real: filepath.Join(f.real, e.name)}
-	if !e.isLink {
-		s.read(sub)
+// emitBelow is emit for a folder below the root, which need not be readable.
+func (s *scan) emitBelow(f *folder) error {
+	<-f.done
+	if f.err == nil || endsScan(f.err) || s.ctx.Err() != nil {
+		return s.emit(f)
 	}
-	return sub
-}
-
-// reach emits a sub-folder, once it is read.
-func (s *scan) reach(sub *folder) error {
-	if sub.why == listed {
-		<-sub.done
-		sub.why = reasonOf(sub.err)
-	}
-	switch {
-	case sub.why == listed:
-		return s.emit(sub)
-	case endsScan(sub.err), s.ctx.Err() != nil, sub.url == s.top:
-		return sub.err
-	}
-	s.leaveOut(sub.why, sub.url)
+	s.leaveOut(reasonOf(f.err), f.url)
 	return nil
 }
 
-// emitPage yields the page of an entry of f.
-func (s *scan) emitPage(f *folder, e *entry) error {
-	isFront := e.path == s.top // which is listed in any case
-	if e.isLink && !isFront && s.disk != "" {
-		if _, why := s.follow(f, e); why != listed {
-			s.leaveOut(why, e.path)
-			return nil
-		}
-	}
-	p := page.Page{Path: e.path, Version: e.version}
-	// Some build systems and archives write the epoch, or 1980, for none.
-	if page.Earliest <= e.time && e.time <= s.Now.Unix() {
-		p.FileTime = e.time
-	}
-	return s.yield(p)
+// emitPage yields the page of an entry.
+func (s *scan) emitPage(e *entry) error {
+	return s.yield(page.Page{Path: e.path, FileTime: e.time, Version: e.version})
 }
 
-// follow returns the path on disk to which an entry of f leads that is a link, without links, or why that is not listed. What
+// follow returns the path on disk to which an entry of f leads if it is a link, without links, or why that is not listed. What
 // lies below the root is found without the link, unless it lies in a folder with a dot, as in the volume of a ConfigMap.
 func (s *scan) follow(f *folder, e *entry) (real, why string) {
-	if s.disk == "" {
+	isFront := e.path == s.top // which is listed in any case
+	switch {
+	case !e.isLink || isFront:
+		return "", listed
+	case s.disk == "" && e.isFolder:
 		return "", unknownTarget // it may lead anywhere, back to here too
+	case s.disk == "":
+		return "", listed
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(f.real, e.name))
 	if err != nil {
@@ -213,13 +193,14 @@ func (s *scan) leaveOut(why, url string) {
 }
 
 // read reads a folder in another goroutine.
-func (s *scan) read(f *folder) {
-	f.done = make(chan struct{})
+func (s *scan) read(url, real string) *folder {
+	f := &folder{url: url, real: real, done: make(chan struct{})}
 	s.reading.Go(func() {
 		defer close(f.done)
 		r := &reader{scan: s, folder: f, first: len(s.index), names: make(map[string]bool)}
 		f.err = caught(r.read)
 	})
+	return f
 }
 
 // reader reads one folder.
@@ -227,7 +208,7 @@ type reader struct {
 	*scan
 	*folder
 	folderReader
-	first int             // in rules.index: the preferred name that there is
+	first int             // in scan.index: the preferred name that there is
 	names map[string]bool // for clean URLs: names whose files are not listed without ".html"
 }
 
@@ -321,7 +302,7 @@ func (r *reader) finish() {
 		if isFront {
 			continue
 		}
-		isExcluded := r.exclude(named) || r.exclude(e.path)
+		isExcluded := r.Excludes(named) || r.Excludes(e.path)
 		if isExcluded && !e.isFolder {
 			r.leaveOut(excluded, named)
 			continue

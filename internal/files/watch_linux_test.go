@@ -73,7 +73,7 @@ func (w *watching) write(path string) {
 func (w *watching) scan() {
 	w.Helper()
 	w.Renew()
-	_, err := Scan(w.Context(), Options{Root: w.root, Watch: w.Watch, Now: time.Now()}, func(page.Page) error { return nil })
+	_, err := Scan(w.Context(), Options{Root: w.root, Watch: w.Watch}, func(page.Page) error { return nil })
 	w.must(err)
 	select {
 	case <-w.changed:

@@ -45,6 +45,7 @@ func TestBlocks(t *testing.T) {
 		{"words beside them", "<p>see <a href=/b>x</a>, and so on", "see , and so on"},
 		{"a teaser", "a<div><h2><a href=/b>x</a></h2><p>x</div>b", "a|b"},
 		{"a teaser with a date before", "a<div>3 May<h2><a href=/b>x</a></h2><p>x</div>b", "a|b"},
+		{"a teaser that another end tag closes", "<section>" + strings.Repeat("a", 65) + "<div><h2><a href=/b>x</a></h2><p>x</section>b", strings.Repeat("a", 65) + "|b"},
 		{"no teaser, but an article", "<div><h1><a href=/path>x</a></h1><p>a<h2>b</h2></div>", "a|b"},
 		{"no teaser behind text", "<div>" + strings.Repeat("a", 65) + "<h2><a href=/b>x</a></h2><p>b</div>", strings.Repeat("a", 65) + "|b"},
 		{"text on both sides of a link", "Read <a href=/b>x</a>more", "Read more"},

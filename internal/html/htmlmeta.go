@@ -59,7 +59,8 @@ type Meta struct {
 
 	// Blocks is the sum, which wraps around, of the hashes of the blocks of text that count for the date of the page, so
 	// that the difference of two is that of the blocks that came and went, whatever else is on the page. 1: there is no
-	// text; 0: unknown, as the body is not HTML or was not read. See blockCounter for which blocks count.
+	// text, or the body has [MaxBody] bytes or more; 0: unknown, as it is not HTML or was not read. See blockCounter for which
+	// blocks count.
 	Blocks uint64
 
 	// Links are the other pages of the site to which the page links or that its frames show, each once, in order, as in
@@ -72,10 +73,6 @@ type Meta struct {
 	// Headline is mostly without the name of the site that a Title has.
 	page.Extensions
 }
-
-// LeavesOut reports whether the page leaves itself out of an index, whatever other pages say: it asks for that, or leads
-// elsewhere. A canonical does not: it says only which of several URLs is to be listed.
-func (m *Meta) LeavesOut() bool { return m.NoIndex || m.Refresh != "" }
 
 // Headers are the fields of a response's header that are read: a page whose body and whose Headers are as before has the
 // same metadata, but for what time changes.

@@ -3,7 +3,6 @@ package html
 import (
 	"bytes"
 	"cmp"
-	"math"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -14,11 +13,13 @@ import (
 // Parse returns the metadata in body, as far as MaxBody, and in the header, whatever body is. Nothing in it refers to body.
 func Parse(body []byte, pg Page) Meta {
 	r := newReader(pg)
-	if !r.meta.Unreadable {
-		if len(body) < MaxBody { // else who has fetched it may have cut it there
-			r.limit = math.MaxInt
-		}
-		r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
+	if r.meta.Unreadable {
+		return r.finish()
+	}
+	r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
+	// Who has fetched it may have cut it there: a longer header would push text out, and change it.
+	if len(body) >= MaxBody {
+		r.meta.Blocks = 1
 	}
 	return r.finish()
 }
@@ -43,10 +44,12 @@ type reader struct {
 	nofollow bool // no link of the page is to be followed
 	isJSON   bool // the script that has begun is JSON-LD
 
-	modified declaredDate
-	things   []thing // of JSON-LD, with a date of modification
+	modified  declaredDate
+	published declaredDate // in JSON-LD, or else as article:published_time (https://ogp.me/#type_article)
+	things    []thing      // of JSON-LD, with a date of modification
+	articles  []thing      // and with one of publication
 
-	newsItem
+	lang, contentLang string // of <html>, and of the field Content-Language, also in a <meta>
 
 	description string                              // of <meta name=description>
 	shared      struct{ title, description string } // what the page is called where it is shared: og:title, og:description
@@ -202,8 +205,6 @@ func (r *reader) element(is traits) {
 		r.lang = cmp.Or(r.lang, lang, ofXML)
 	case atom.Head, atom.Body, atom.Title:
 		r.meta.Document = true
-	case atom.Time:
-		r.readPubdate()
 	case atom.Frame, atom.Iframe:
 		// What it shows is a page. A srcdoc is shown in place of the src
 		// (https://html.spec.whatwg.org/multipage/iframe-embed-object.html#the-iframe-element).

@@ -122,30 +122,6 @@ func TestRobotsTag(t *testing.T) {
 	}
 }
 
-// TestLeavesOut: what a page says about itself, in its body or in a header.
-func TestLeavesOut(t *testing.T) {
-	for name, test := range map[string]struct {
-		body   string
-		header []string
-		want   bool
-	}{
-		"a page":               {body: "<title>a</title>"},
-		"noindex":              {body: "<meta name=robots content=noindex>", want: true},
-		"noindex in a header":  {header: []string{"X-Robots-Tag", "noindex"}, want: true},
-		"nofollow":             {body: "<meta name=robots content=nofollow>"},
-		"refresh":              {body: `<meta http-equiv=refresh content="0; url=/other">`, want: true},
-		"refresh in a header":  {header: []string{"Refresh", "0; url=/other"}, want: true},
-		"refresh of itself":    {header: []string{"Refresh", "5"}},
-		"canonical":            {body: "<link rel=canonical href=/other>"},
-		"unreadable and empty": {header: []string{"Content-Encoding", "br"}},
-	} {
-		meta := readWith(test.body, test.header...)
-		if got := meta.LeavesOut(); got != test.want {
-			t.Errorf("%s: got %t: %+v", name, got, meta)
-		}
-	}
-}
-
 func TestCanonical(t *testing.T) {
 	const other = "https://other.example"
 	for _, test := range []struct{ body, want string }{
@@ -299,7 +275,7 @@ func TestLinks(t *testing.T) {
 		{`<frameset><frame src=menu.html><frame src=menu.html><frame><frame src="">`, []string{"/docs/menu.html"}},
 		{`<p><iframe src="b?x=1"><a href=c></a></iframe><a href=d>`, []string{"/docs/b?x=1", "/docs/d"}},
 		{`<iframe src="https://example.org/b"></iframe><iframe src="about:blank"></iframe><iframe src="a.html"></iframe><iframe name=x></iframe>`, nil},
-		{`<iframe src=b srcdoc="<p>text"></iframe><iframe href=c></iframe><a src=d>`, nil},
+		{`<iframe src=b srcdoc="<p>text"></iframe><iframe href=c></iframe><iframe src=e srcdoc></iframe><a src=d>`, nil},
 		{`<template><iframe src=b></iframe></template><noscript><iframe src=c></iframe></noscript>`, nil},
 		{`<meta name=robots content=nofollow><iframe src=b></iframe>`, nil},
 		{`<a href=b><nav><a href=c></nav><footer><a href=d>`, []string{"/docs/b", "/docs/c", "/docs/d"}},
@@ -412,9 +388,6 @@ func TestDescription(t *testing.T) {
 		{"<meta name=twitter:description content=a><meta name=descriptions content=b>", ""},
 		{"<body><meta name=description content=a>" + shared, ""},
 		{"<template><meta name=description content=a></template><noscript>" + shared + "</noscript>", ""},
-		{"<meta name=description content='<b>a</b> [x](y) {{ z }}'>", "<b>a</b> [x](y) {{ z }}"},
-		{"<meta name=description content='שלום \u202e'>", "שלום \u202e"},
-		{"<meta name=description content='" + strings.Repeat("é", MaxTitle) + "'>", strings.Repeat("é", MaxTitle)},
 		{"<meta name=description content='" + strings.Repeat("é", 10_000) + "'>", strings.Repeat("é", MaxTitle-1) + "…"},
 		{"<p>a", ""},
 	} {
@@ -427,9 +400,6 @@ func TestDescription(t *testing.T) {
 		if got := Parse([]byte(test.body), without).Description; got != "" {
 			t.Errorf("%.80q: got %q without the option", test.body, got)
 		}
-	}
-	if got := readWith("<meta name=description content='a\xff'>", "Content-Type", "text/html; charset=utf-8").Description; got != "a\ufffd" {
-		t.Errorf("not UTF-8: got %q", got)
 	}
 }
 
@@ -629,8 +599,12 @@ func TestBounds(t *testing.T) {
 		t.Errorf("got %s, want %s", e.Links[MaxLinks-1], want)
 	}
 	e = read("<title>a</title>" + strings.Repeat("x", MaxBody) + "<a href=/b>")
-	if !e.Document || e.Links != nil {
-		t.Errorf("too long: got %t, %q", e.Document, e.Links)
+	if !e.Document || e.Links != nil || e.Blocks != 1 {
+		t.Errorf("too long: got %t, %q, %x", e.Document, e.Links, e.Blocks)
+	}
+	const tag = "<p>"
+	if longest := read(tag + strings.Repeat("x", MaxBody-1-len(tag))); longest.Blocks == 1 {
+		t.Error("the text of a page that is just not too long does not count")
 	}
 }
 
@@ -656,7 +630,6 @@ func TestHostile(t *testing.T) {
 		"end tags":           strings.Repeat("<nav>", 1000) + strings.Repeat("</ul>", MaxBody/5),
 		"scripts":            strings.Repeat("<script type=application/ld+json>\"dateModified\"</script>", MaxBody/55),
 		"descriptions":       strings.Repeat("<meta name=description content='\x01 '>", MaxBody/39),
-		"pubdates":           strings.Repeat("<time pubdate>1 2 3 4 5 ", MaxBody/24),
 		"links":              strings.Repeat("<a href=/", 100000) + ">",
 		"alternates":         strings.Repeat("<link rel=alternate hreflang=de href=a>", MaxBody/39),
 	} {

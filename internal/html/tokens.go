@@ -10,10 +10,9 @@ import (
 // tokens are those of a page.
 type tokens struct {
 	*html.Tokenizer
-	end        int       // of the present token, in the body
 	name       atom.Atom // of a tag; 0: HTML does not know it
 	closed     bool      // the tag ends in a slash
-	hasMore    bool      // it may have attributes that are not among these yet
+	hasMore    bool      // it may have attributes that were not read yet
 	attributes []attribute
 }
 
@@ -23,13 +22,11 @@ type attribute struct{ name, value []byte }
 // begin begins with the tokens of a body.
 func (t *tokens) begin(body []byte) {
 	t.Tokenizer = html.NewTokenizer(bytes.NewReader(body))
-	t.end = 0
 }
 
 // next reads the next token. A tag that ends in a slash is a start tag.
 func (t *tokens) next() html.TokenType {
 	kind := t.Next()
-	t.end += len(t.Raw())
 	switch kind {
 	case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
 		t.name = t.readName()
@@ -56,19 +53,18 @@ func (t *tokens) readName() atom.Atom {
 	return atom.Lookup(bytes.ToLower(tag[:end]))
 }
 
-// attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies each, so they
-// are read one by one.
+// attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies them, so those of
+// most tags are never read.
 func (t *tokens) attribute(name string) []byte {
-	for i := 0; i < len(t.attributes) || t.hasMore; i++ {
-		if i == len(t.attributes) {
-			var a attribute
-			a.name, a.value, t.hasMore = t.TagAttr()
-			if a.value == nil {
-				a.value = []byte{} // it is there
-			}
-			t.attributes = append(t.attributes, a)
+	for t.hasMore {
+		var a attribute
+		a.name, a.value, t.hasMore = t.TagAttr()
+		if a.value == nil {
+			a.value = []byte{} // it is there
 		}
-		a := t.attributes[i]
+		t.attributes = append(t.attributes, a)
+	}
+	for _, a := range t.attributes {
 		if string(a.name) == name {
 			return a.value
 		}

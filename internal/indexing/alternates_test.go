@@ -1,8 +1,6 @@
 package indexing
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -116,34 +114,5 @@ func TestAlternates(t *testing.T) {
 		if left != test.left || why != test.why {
 			t.Errorf("%s: got left out %q, as %s, want %q, as %s", test.name, left, why, test.left, test.why)
 		}
-	}
-}
-
-// TestAlternatesMemory: pages that name each other share what is held of them.
-func TestAlternatesMemory(t *testing.T) {
-	const pages, versions = 4000, 20
-	var records []store.Record
-	for i := range pages {
-		r := rec(fmt.Sprintf("/%05d/%02d", i/versions, i%versions))
-		for j := range versions {
-			if j == i%versions {
-				continue // as many templates do, it does not name itself
-			}
-			r.Alternates = append(r.Alternates, alternates(fmt.Sprintf("%c%c=/%05d/%02d", 'e'+j%2, 'n'+j%10, i/versions, j))...)
-		}
-		records = append(records, r)
-	}
-	r := rules()
-	r.Extract.Alternates = true
-	s, err := Select(context.Background(), generation(t, 4096, records), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := 0
-	for _, set := range s.alternates.sets {
-		held += len(set)
-	}
-	if held != pages {
-		t.Errorf("%d paths are held of %d pages", held, pages)
 	}
 }

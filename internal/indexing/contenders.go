@@ -93,15 +93,12 @@ func (c *contenders) resolveCanonicals() {
 func (c *contenders) statusAt(i int, g duplicateGroups, omitOrphans bool) (_ Status, isOrphan bool) {
 	x := &c.all[i]
 	stays := g[x.key]
-	isStaying := stays.at == i
-	// Links to the other pages of the group are meant for the one that stays.
-	isLinked := x.isLinked || isStaying && stays.isLinked
 	switch {
 	case x.givesWay:
 		return CanonicalOther, false
-	case stays.preference != 0 && !isStaying:
+	case stays.preference != 0 && stays.at != i:
 		return Duplicate, false
-	case isLinked || x.isSeed:
+	case x.isLinked || stays.isLinked || x.isSeed: // links to others of the group are meant for the one that stays
 		return Indexable, false
 	case !x.isTarget && (x.lacksLink || omitOrphans): // whoever names it as a canonical links to it, in a way
 		return NoLinks, false

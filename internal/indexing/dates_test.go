@@ -261,22 +261,12 @@ func TestShown(t *testing.T) {
 
 // TestRound is the rules 7 and 8, of changes that are found together.
 func TestRound(t *testing.T) {
-	const alike = 77 // a difference; else each page has another one
-	kinds := map[string]func(r *store.Record){
-		"alike":   func(r *store.Record) { r.Difference = alike },
-		"back":    func(r *store.Record) { r.Difference = 0 },
-		"asked":   func(r *store.Record) { r.FoundBy = store.ByVisitor },
-		"told":    func(r *store.Record) { r.FoundBy = store.ByList },
-		"same":    func(r *store.Record) { set(r, "changed:") },
-		"early":   func(r *store.Record) { set(r, "changed: fetched:now-2h16m40s") },
-		"streak":  func(r *store.Record) { set(r, "streak") },
-		"doubted": func(r *store.Record) { set(r, "doubt") },
-		"night":   func(r *store.Record) { set(r, "before:now-13h found:now-12h changed:now-940s fetched:now-940s") },
-	}
-	wasDated := func(r *store.Record, ago string) {
-		set(r, "changed:now-"+ago+" found:now-"+ago+" dated:now-"+ago+" text:day0+5s")
-		r.Was = store.Unix32(day0)
-	}
+	kinds := strings.NewReplacer(
+		"same", "changed:",
+		"early", "changed: fetched:now-2h16m40s",
+		"night", "before:now-13h found:now-12h changed:now-940s fetched:now-940s",
+	)
+	const dated = "changed:now-AGO found:now-AGO dated:now-AGO text:day0+5s was:day0"
 	for _, test := range []struct {
 		name    string
 		pages   string     // numbers of pages of some kinds; the dates of the first ones are looked at
@@ -294,7 +284,7 @@ func TestRound(t *testing.T) {
 		{"half, confirmed after a night", "50 night; 50 same", edit, edit},
 		{"more than half, confirmed after a night", "51 night; 49 same", template, template},
 		{"ten, beside counters", "10; 40 streak", template, template},
-		{"ten, beside pages in doubt", "10; 10 doubted", template, template},
+		{"ten, beside pages in doubt", "10; 10 doubt", template, template},
 		{"twelve that somebody asked for", "12 asked", template, edit},
 		{"twelve of which a list told", "12 told", template, edit},
 		{"the text of before is back", "1 back; 9 same", template, template},
@@ -320,7 +310,7 @@ func TestRound(t *testing.T) {
 		for _, isFile := range []bool{true, false} {
 			var records []store.Record
 			first := 0 // how many pages are looked at
-			for group := range strings.SplitSeq(test.pages, "; ") {
+			for group := range strings.SplitSeq(kinds.Replace(test.pages), "; ") {
 				words := strings.Fields(group)
 				n, err := strconv.Atoi(words[0])
 				if err != nil {
@@ -336,10 +326,9 @@ func TestRound(t *testing.T) {
 					}
 					for _, word := range words[1:] {
 						if ago, isDated := strings.CutPrefix(word, "ago:"); isDated {
-							wasDated(&r, ago)
-						} else {
-							kinds[word](&r)
+							word = strings.ReplaceAll(dated, "AGO", ago)
 						}
+						set(&r, word)
 					}
 					records = append(records, r)
 				}

@@ -11,18 +11,16 @@ const (
 	ByDay     = "day on which the change was found"
 	ByEarlier = "date from before the last change"
 
-	DatesOff          = "lastmod off"
-	NotBySource       = "no date from a source"
-	Unconfirmed       = "to be confirmed"
-	Undecided         = "not decided yet"
-	TextMoves         = "text changes at each fetch"
-	DeclaredDateMoves = "declared date changes at each fetch"
-	Impossible        = "date in the future, or before 1981"
-	OfBuild           = "date of a build"
-	OfUpload          = "time of an upload"
-	FoundLate         = "change found late"
-	OfTemplate        = "change of many pages"
-	NothingTells      = "nothing says when it changed"
+	DatesOff     = "lastmod off"
+	NotBySource  = "no date from a source"
+	Unconfirmed  = "to be confirmed"
+	Undecided    = "not decided yet"
+	TextMoves    = "text changes at each fetch"
+	OfBuild      = "date of a build"
+	OfUpload     = "time of an upload"
+	FoundLate    = "change found late"
+	OfTemplate   = "change of many pages"
+	NothingTells = "nothing says when it changed"
 )
 
 // ruleOf returns the rule by which a listed page has its date, or none, by its record as it was published. What a date is
@@ -33,8 +31,6 @@ func (d *dates) ruleOf(rec *store.Record) string {
 		return ruleOfDate(rec)
 	case d.rules.Dates == Off:
 		return DatesOff
-	case d.isImpossible(rec):
-		return Impossible
 	case d.rules.Dates == ModTime:
 		return NotBySource
 	}
@@ -59,16 +55,6 @@ func ruleOfDate(rec *store.Record) string {
 	return ByEarlier
 }
 
-// isImpossible reports whether one of the dates that are given for a page cannot be.
-func (d *dates) isImpossible(rec *store.Record) bool {
-	for _, at := range []int64{rec.Declared, listDate(rec).unix, rec.ModTime} {
-		if at != 0 && !d.isPossible(rec, at) {
-			return true
-		}
-	}
-	return false
-}
-
 // ruleOfNone is ruleOf, of a page without a date.
 func (d *dates) ruleOfNone(rec *store.Record) string {
 	isOfBuild := d.counted(rec) != d.evidence(rec)
@@ -79,8 +65,6 @@ func (d *dates) ruleOfNone(rec *store.Record) string {
 		return TextMoves
 	case rec.AwaitsDate():
 		return Undecided
-	case rec.Declared != 0 && rec.Flags&store.DeclaredMoves != 0:
-		return DeclaredDateMoves
 	case isOfBuild:
 		return OfBuild
 	case rec.Changed == 0 && ownTime(rec) != 0:

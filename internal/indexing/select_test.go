@@ -40,6 +40,11 @@ var options = map[string]func(r *store.Record){
 	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
 	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
 
+	"alike": func(r *store.Record) { r.Difference = 77 }, // else each page changes in another way
+	"back":  func(r *store.Record) { r.Difference = 0 },
+	"asked": func(r *store.Record) { r.FoundBy = store.ByVisitor },
+	"told":  func(r *store.Record) { r.FoundBy = store.ByList },
+
 	"day":        func(r *store.Record) { r.Selected.Day = true },
 	"doubt":      func(r *store.Record) { r.Steadiness = store.TextInDoubt },
 	"date-doubt": func(r *store.Record) { r.Steadiness = store.DateInDoubt },
@@ -74,6 +79,7 @@ var timeFields = map[string]string{
 	"before":   "Before",
 	"fetched":  "Fetched",
 	"absent":   "Absent",
+	"was":      "Was",
 	"text":     "Selected.Text",
 	"dated":    "Selected.Dated",
 	"lastmod":  "Selected.LastMod",
@@ -315,6 +321,11 @@ func TestStatus(t *testing.T) {
 		{"index name as canonical", "/ =1 ->/index.html; /index.html =1", nil, "/ canonical is another page"},
 		{"an encoded canonical stays", "/x,b =1 linked; /x%2Cb =1; /c ->/x%2Cb", nil, "/c canonical is another page; /x,b duplicate"},
 		{"ignored, the home page stays", "/ =1 ->/index.html; /index.html =1 linked", ignore, "/index.html duplicate"},
+		{"the canonical of a page without links", "/a ->/b discovered; /b; /c ->/d discovered target; /d", nil, "/a no incoming links; /c canonical is another page"},
+		{"what lacks links does not stay", "/a =1 discovered; /a/ =1", nil, "/a duplicate"},
+		{"what gives way does not stay", "/a =1 ->/b; /a/ =1; /b", nil, "/a canonical is another page"},
+		{"a canonical stays that lacks links", "/a =1 discovered; /a/ =1; /c ->/a", nil, "/a/ duplicate; /c canonical is another page"},
+		{"links to any of them count", "/a/ =1 file; /a/index.html =1 linked; /a/index.php =1 file", omit, "/a/index.html duplicate; /a/index.php duplicate"},
 		{"nor one that is excluded", "/secret =1; /Secret =1", secret, "/secret excluded"},
 
 		{"another text, and fetched since", "/a =1 listed fetched:now-1h; /a/ =2 found:now-1h", nil, ""},

@@ -25,16 +25,6 @@ var endings = []struct {
 // that of IIS.
 var indexNames = []string{"index", "default"}
 
-// FileEndings returns the endings of files with HTML.
-func FileEndings() (all []string) {
-	for _, e := range endings {
-		if e.isFile {
-			all = append(all, e.text)
-		}
-	}
-	return all
-}
-
 // IsFile reports whether a name, in any case, is that of a file with HTML.
 func IsFile(name string) bool {
 	for i := range endings {

@@ -72,12 +72,13 @@ func (p *Page) Merge(o Page) {
 }
 
 // BestDate is LastMod, or else FileTime, and whether only the day of it is known; 0: neither is known, nor is what is
-// before [Earliest].
-func (p *Page) BestDate() (unix int64, day bool) {
+// before [Earliest], or later than now.
+func (p *Page) BestDate(now int64) (unix int64, day bool) {
+	isPossible := func(at int64) bool { return Earliest <= at && at <= now }
 	switch {
-	case p.LastMod >= Earliest:
+	case isPossible(p.LastMod):
 		return p.LastMod, p.LastModDay
-	case p.FileTime >= Earliest:
+	case isPossible(p.FileTime):
 		return p.FileTime, false
 	}
 	return 0, false

@@ -221,8 +221,11 @@ func TestBestDate(t *testing.T) {
 		{"a file's of no clock", Page{FileTime: 1}, 0, false},
 		{"a list's of no clock", Page{LastMod: Earliest - 1, LastModDay: true, FileTime: file}, file, false},
 		{"in 1981", Page{LastMod: Earliest}, Earliest, false},
+		{"a file's of now", Page{FileTime: date}, date, false},
+		{"a list's of the future", Page{LastMod: date + 1, FileTime: file}, file, false},
+		{"a file's of the future", Page{FileTime: date + 1}, 0, false},
 	} {
-		if got, day := test.p.BestDate(); got != test.want || day != test.day {
+		if got, day := test.p.BestDate(date); got != test.want || day != test.day {
 			t.Errorf("%s: got %d %t, want %d %t", test.name, got, day, test.want, test.day)
 		}
 	}

@@ -44,13 +44,13 @@ func isBinary(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\f\r\x
 
 // Naming returns a site's robots.txt, given its Content-Type, with the Sitemap lines: see [Merge]. For one that is empty
 // or [IsHTML], it makes a new one that allows all, with an empty Disallow, which all crawlers understand; Allow came
-// later (RFC 9309, section 2.2.2). One that is not text, or longer than MaxBody, is not changed.
+// later (RFC 9309, section 2.2.2). One that is longer than MaxBody is not changed. Crawlers ignore the Content-Type.
 func Naming(contentType string, body []byte, urls ...string) (merged []byte, made bool) {
 	switch {
 	case len(body) == 0 || IsHTML(contentType, body):
 		body = []byte("User-agent: *\nDisallow:\n")
 		made = true
-	case len(body) > MaxBody || !isText(contentType):
+	case len(body) > MaxBody:
 		return body, false
 	}
 	return Merge(body, urls...), made
@@ -62,20 +62,11 @@ func Naming(contentType string, body []byte, urls ...string) (merged []byte, mad
 // (https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type).
 func IsHTML(contentType string, body []byte) bool {
 	media, _, _ := mime.ParseMediaType(contentType)
-	isByName := media == "" || media == "text/plain" || media == unspecific
+	isByName := media == "" || media == "text/plain" || media == "application/octet-stream"
 	if isByName {
 		media, _, _ = mime.ParseMediaType(http.DetectContentType(bytes.TrimPrefix(body, []byte(bom))))
 	}
 	return media == "text/html" || media == "application/xhtml+xml"
-}
-
-const unspecific = "application/octet-stream"
-
-// isText reports whether a robots.txt may have a Content-Type: text/plain, by RFC 9309, section 2.3; any other text; and
-// a missing or unspecific one, because crawlers ignore it.
-func isText(contentType string) bool {
-	media, _, _ := mime.ParseMediaType(contentType)
-	return media == "" || media == unspecific || strings.HasPrefix(media, "text/")
 }
 
 // fields yields the fields of a robots.txt: a lower-case name, as it is spelled, and a value. Lines end in LF, CR or both. A blank may

@@ -63,6 +63,9 @@ func TestNew(t *testing.T) {
 	if got, made := Naming("", nil, sitemap); !made || string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got, made := Naming("application/json", []byte("{}"), sitemap); made || string(got) != "{}\n\nSitemap: "+sitemap+"\n" {
+		t.Errorf("of another type: got %q", got)
+	}
 	if got, made := Naming("text/html", []byte("<html>"), sitemap, sitemap+".atom"); !made || string(got) != want+"Sitemap: "+sitemap+".atom\n" {
 		t.Errorf("two URLs: got %q", got)
 	}
@@ -75,38 +78,35 @@ func TestContentTypes(t *testing.T) {
 	const page, rules = " \r\n<!DOCTYPE html><title>x</title>", "User-agent: *\n"
 	for _, test := range []struct {
 		contentType, body string
-		html, text        bool
+		html              bool
 	}{
-		{"text/plain", rules, false, true},
-		{"text/plain; charset=utf-8", rules, false, true},
-		{"Text/Plain ;charset=ISO-8859-1", rules, false, true},
-		{"text/plain; charset", rules, false, true},
-		{"text/markdown", rules, false, true},
-		{"", rules, false, true},
-		{"application/octet-stream", rules, false, true},
-		{"", "", false, true},
+		{"text/plain", rules, false},
+		{"text/plain; charset=utf-8", rules, false},
+		{"Text/Plain ;charset=ISO-8859-1", rules, false},
+		{"text/plain; charset", rules, false},
+		{"text/markdown", rules, false},
+		{"", rules, false},
+		{"application/octet-stream", rules, false},
+		{"", "", false},
 
-		{"text/html", rules, true, true},
-		{"TEXT/HTML; charset=utf-8", rules, true, true},
-		{"application/xhtml+xml", rules, true, false},
-		{"", page, true, true},
-		{"application/octet-stream", page, true, true},
-		{"text/plain", page, true, true},
-		{"text/plain", bom + page, true, true},
-		{"", "<html lang=en>", true, true},
-		{"", "<!-- x --><html>", true, true},
-		{"", `<?xml version="1.0"?><urlset>`, false, true},
-		{"", "# <html>", false, true},
+		{"text/html", rules, true},
+		{"TEXT/HTML; charset=utf-8", rules, true},
+		{"application/xhtml+xml", rules, true},
+		{"", page, true},
+		{"application/octet-stream", page, true},
+		{"text/plain", page, true},
+		{"text/plain", bom + page, true},
+		{"", "<html lang=en>", true},
+		{"", "<!-- x --><html>", true},
+		{"", `<?xml version="1.0"?><urlset>`, false},
+		{"", "# <html>", false},
 
-		{"application/json", page, false, false},
-		{"image/png", page, false, false},
-		{"multipart/form-data", rules, false, false},
+		{"application/json", page, false},
+		{"image/png", page, false},
+		{"multipart/form-data", rules, false},
 	} {
 		if got := IsHTML(test.contentType, []byte(test.body)); got != test.html {
 			t.Errorf("IsHTML(%q, %q): got %t, want %t", test.contentType, test.body, got, test.html)
-		}
-		if got := isText(test.contentType); got != test.text {
-			t.Errorf("isText(%q): got %t, want %t", test.contentType, got, test.text)
 		}
 	}
 }

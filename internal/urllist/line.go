@@ -4,7 +4,7 @@ package urllist
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,53 +17,39 @@ var (
 	errBlank  = errors.New("the line is blank")
 	errText   = errors.New("the line is not text in UTF-8")
 	errStart  = errors.New("a URL must begin with a slash, https:// or http://")
-	errSecond = errors.New("a line must have only one URL")
+	errOption = errors.New("only lastmod=, changefreq= or priority= may follow the URL of a line, in which %20 stands for a space")
 	errDate   = errors.New("a date must be 2006-01-02, 2006-01-02T15:04Z or 2006-01-02T15:04:05+07:00, from 1981 on")
-
-	comment   = regexp.MustCompile(`(^|[ \t])#.*`) // elsewhere a # begins a URL's fragment
-	option    = regexp.MustCompile(`[ \t][A-Za-z_-]+=`)
-	secondURL = regexp.MustCompile(`[ \t](/|[^ \t]+://)`)
 )
 
 // ParseLine reads one line of a list, without its line end:
 //
 //	<url> [lastmod=<date>] [changefreq=<frequency>] [priority=<0.0–1.0>]
 //
-// Words are parted by spaces and tabs; a # that begins a word begins a comment. The URL is absolute, or a path of
-// the site that begins with a slash; it may have spaces in it. A date is one of [page.ParseDate].
+// Words are parted by spaces and tabs; a # that begins a word begins a comment: elsewhere it begins a URL's fragment. The URL
+// is absolute, or a path of the site that begins with a slash. A date is one of [page.ParseDate].
 //
 // base is the scheme, host and port of the site, as [origin.Of] writes them; absolute URLs must have the same. "":
 // those of any site will do. The error says what the line should be.
 func ParseLine(s, base string) (page.Page, error) {
-	if strings.Contains(s, "#") {
-		s = comment.ReplaceAllString(s, "")
+	words := strings.Fields(s)
+	beginsComment := func(word string) bool { return word[0] == '#' }
+	if at := slices.IndexFunc(words, beginsComment); at >= 0 {
+		words = words[:at]
 	}
-	s = strings.Trim(s, " \t")
-	if s == "" {
+	if len(words) == 0 {
 		return page.Page{}, errBlank
 	}
-	isBinary := func(r rune) bool { return unicode.IsControl(r) && r != '\t' }
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, isBinary) {
+	line := strings.Join(words, " ")
+	if !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
 		return page.Page{}, errText
 	}
-	// A URL may have spaces in it, so it goes on to the first word that is an option.
-	url := s
-	options := ""
-	if at := option.FindStringIndex(s); at != nil {
-		url = strings.TrimRight(s[:at[0]], " \t")
-		options = s[at[0]:]
-	}
-	if secondURL.MatchString(url) {
-		return page.Page{}, errSecond
-	}
-	var p page.Page
-	for _, word := range strings.Fields(options) {
-		if err := readOption(&p, word); err != nil {
-			return page.Page{}, err
+	path, err := pathOf(words[0], base)
+	p := page.Page{Path: path}
+	for _, word := range words[1:] {
+		if err == nil {
+			err = readOption(&p, word)
 		}
 	}
-	var err error
-	p.Path, err = pathOf(url, base)
 	return p, err
 }
 
@@ -83,7 +69,7 @@ func readOption(p *page.Page, word string) error {
 	case "priority":
 		p.Priority, err = page.ParsePriority(value)
 	default:
-		return fmt.Errorf("unknown option '%s=': use lastmod=, changefreq= or priority=", key)
+		err = errOption
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -93,15 +79,10 @@ func readOption(p *page.Page, word string) error {
 
 // pathOf returns the normal path of a URL of the site at base.
 func pathOf(url, base string) (path string, err error) {
-	rest, hasBase := strings.CutPrefix(url, base)
-	isOfSite := base != "" && hasBase && strings.HasPrefix(rest, "/")      // as most are written
 	isPath := strings.HasPrefix(url, "/") && !strings.HasPrefix(url, "//") // else a host would follow (RFC 3986, section 4.2)
-	switch {
-	case isOfSite:
-		path, err = page.Normal(rest)
-	case isPath:
+	if isPath {
 		path, err = page.Normal(url)
-	default:
+	} else {
 		path, err = pathOfAbsolute(url, base)
 	}
 	// The base is part of what a sitemap lists, also where the line has only a path.
@@ -111,7 +92,7 @@ func pathOf(url, base string) (path string, err error) {
 	return path, err
 }
 
-// pathOfAbsolute is pathOf for a URL that is written in another form than base.
+// pathOfAbsolute is pathOf for an absolute URL.
 func pathOfAbsolute(url, base string) (string, error) {
 	u, err := origin.ParseURL(url)
 	if errors.Is(err, origin.ErrNotAbsolute) {

@@ -33,8 +33,11 @@ var (
 
 // Reader reads lists and sitemaps of a site.
 type Reader struct {
-	Base string    // scheme, host and port, as in [ParseLine]
-	Now  time.Time // later dates are dropped: no page has changed then
+	Base string // scheme, host and port, as in [ParseLine]
+
+	// Now is when reading began. Later dates are dropped: those of documents that are made, and have the time of that, would
+	// differ at each reading.
+	Now time.Time
 
 	// Open opens another document of the site, by its absolute URL.
 	Open func(ctx context.Context, url string) (io.ReadCloser, error)

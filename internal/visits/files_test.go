@@ -497,35 +497,3 @@ func TestRandomly(t *testing.T) {
 		})
 	}
 }
-
-// FuzzFollow writes a file in pieces, and compares what is read of it with its lines.
-func FuzzFollow(f *testing.F) {
-	f.Add([]byte("one\ntwo\r\n\nthree"), []byte{3, 1, 200})
-	f.Add([]byte("\n\n\n"), []byte{1})
-	f.Add(bytes.Repeat([]byte("0123456789abcdef"), 600), []byte{255, 255})
-	f.Fuzz(func(t *testing.T, text, pieces []byte) {
-		d := newFolder(t, "access.log")
-		var got []string
-		for rest := text; ; {
-			n := len(rest)
-			if len(pieces) > 0 {
-				n = min(n, 1+int(pieces[0]))
-				pieces = pieces[1:]
-			}
-			d.add("access.log", string(rest[:n]))
-			got = append(got, d.poll()...)
-			if rest = rest[n:]; len(rest) == 0 {
-				break
-			}
-		}
-		var want []string
-		for line := range bytes.Lines(text) {
-			if line, ok := bytes.CutSuffix(line, []byte("\n")); ok {
-				want = append(want, string(line))
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	})
-}

@@ -1,12 +1,10 @@
 package visits
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
-// FuzzParseJSON: nothing but an object has a request.
-func FuzzParseJSON(f *testing.F) {
+// FuzzParse: a line that has a request has the path of one, whatever else is in it.
+func FuzzParse(f *testing.F) {
+	const at = ` [17/May/2015:10:05:03 +0000] `
 	for _, line := range sampleLines(f) {
 		f.Add(string(line))
 	}
@@ -21,22 +19,6 @@ func FuzzParseJSON(f *testing.F) {
 		`{"logger":"http.log.error","request":{"uri":"/"}}`, `{"a":[{"b":[[],{},true,false,null]}],"request":{"uri":"/"}}`,
 		"{\"request\":{\"uri\":\"/\xff\xc3\xa4\\n\"}}", "{\"a\":\"\x1f\"}",
 		`{"request":{"uri":"0123456` + `\"","host":"01234567\"","method":"012345678\u0022"}}`,
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, line string) {
-		v, problem := parse(t, "json", line)
-		isObject := strings.HasPrefix(strings.TrimSpace(line), "{")
-		if problem == "" && (!isObject || v.URI == "") {
-			t.Errorf("%q: got %+v", line, v)
-		}
-	})
-}
-
-// FuzzParseCommon: a line that has a request has the path of one, whatever else is in it.
-func FuzzParseCommon(f *testing.F) {
-	const at = ` [17/May/2015:10:05:03 +0000] `
-	for _, s := range []string{
 		combinedLine,
 		`192.0.2.1 - -` + at + `"GET / HTTP/1.1" 200 1`,
 		`example.com:443 2001:db8::1 - jane doe` + at + `"GET / HTTP/1.1" 304 - "-" "\"\\\n\t\x41" "more" 0.003`,
@@ -54,7 +36,7 @@ func FuzzParseCommon(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		v, problem := parse(t, "common", line)
+		v, problem := parse(t, "auto", line)
 		if problem == "" && (v.URI == "" || v.Status < 0) {
 			t.Errorf("%q: got %+v", line, v)
 		}
