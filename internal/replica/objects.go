@@ -120,7 +120,8 @@ func (n *Node) pullNewer(ctx context.Context) (isChanged bool, err error) {
 	if err == nil && !hasManifest {
 		err = n.pull(ctx, named(manifest, ""))
 	}
-	return err == nil && !(hasValue && hasManifest), err
+	isMissing := !hasValue || !hasManifest
+	return isMissing && err == nil, err
 }
 
 // pull loads the newest generation into the local store, which has some objects: the manifest last.

@@ -216,17 +216,16 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 
 // mayClaim reports whether nobody leads any more. The polls are the leader's.
 func (n *Node) mayClaim() bool {
-	quiet := time.Since(n.seenAt)
 	poll := max(n.seen.Poll, time.Second)
+	// Another one may be able to do what this one was not.
+	gaveUp := !n.resigned.IsZero() && time.Since(n.resigned) <= resignedPolls*poll
 	switch {
 	case n.seen.Term == 0:
 		return true
-	case !n.seen.Resigned:
-		return quiet > deadPolls*poll
-	case n.seen.Node == n.ID:
-		return quiet > resignedPolls*poll // another one may be able to do what this one was not
+	case n.seen.Resigned:
+		return !gaveUp
 	}
-	return true
+	return time.Since(n.seenAt) > deadPolls*poll
 }
 
 // follow goes on from what another process has written.
@@ -369,6 +368,7 @@ func (n *Node) Resign(ctx context.Context) error {
 		return nil
 	}
 	n.claimed = time.Time{}
+	n.resigned = time.Now()
 	next := n.seen
 	next.Resigned = true
 	err := n.write(ctx, next)

@@ -476,3 +476,33 @@ func TestClaimTwice(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 	})
 }
+
+// TestAllResign: processes none of which can refresh the site do not hand the lead on and on.
+func TestAllResign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
+		const count = 3
+		for range count {
+			w.start(store.NewMemory())
+		}
+		resigned := 0
+		begun := time.Now()
+		for time.Since(begun) < time.Hour {
+			for _, p := range w.all() {
+				if p.Leads() {
+					resigned++
+					_ = p.Resign(t.Context())
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		const each = int(time.Hour / (resignedPolls * 15 * time.Second))
+		if resigned < count || resigned > count*(each+1) {
+			t.Errorf("in an hour, they have resigned %d times", resigned)
+		}
+		for _, p := range w.all() {
+			p.end()
+		}
+		time.Sleep(5 * time.Minute)
+	})
+}
