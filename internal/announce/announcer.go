@@ -123,22 +123,18 @@ func (s *state) configure(c Config, now time.Time) {
 
 // Save stores what is to be stored, if it is loaded.
 func (a *Announcer) Save(ctx context.Context) error {
-	data := a.Encode()
-	if data == nil {
-		return nil
-	}
-	return a.file.Save(ctx, func() ([]byte, error) { return data, nil })
-}
-
-// Encode returns what is stored; nil: it is not loaded.
-func (a *Announcer) Encode() []byte {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.isLoaded {
+	isLoaded := a.isLoaded
+	a.mu.Unlock()
+	if !isLoaded {
 		return nil
 	}
-	data, _ := json.Marshal(a.state) // of strings and numbers: there are no errors
-	return data
+	// What is encoded is what there is when it is written.
+	return a.file.Save(ctx, func() ([]byte, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return json.Marshal(a.state)
+	})
 }
 
 // Key returns the key of IndexNow, which is what the key file holds; "": it is not loaded.

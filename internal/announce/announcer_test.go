@@ -94,7 +94,7 @@ func TestKey(t *testing.T) {
 	}
 	file = &memory{fails: fs.ErrPermission}
 	a := New(file)
-	if _, err := a.Load(t.Context(), unset, false, epoch); !errors.Is(err, fs.ErrPermission) || a.Key() != "" || a.Encode() != nil {
+	if _, err := a.Load(t.Context(), unset, false, epoch); !errors.Is(err, fs.ErrPermission) || a.Key() != "" || a.Save(t.Context()) != nil {
 		t.Errorf("unreadable: the key is %q, %v", a.Key(), err)
 	}
 	file.fails = nil
