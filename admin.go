@@ -280,7 +280,9 @@ func (s *site) status() siteStatus {
 		return st
 	}
 	served := s.published()
-	st.NextRefresh = toSecond(s.schedule.Due())
+	if s.mayRefresh() {
+		st.NextRefresh = toSecond(s.schedule.Due())
+	}
 	st.Paused = s.pauseStatus()
 	st.LastRefresh = served.report
 	st.Refreshing = s.stage.Load()
