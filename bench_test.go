@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,8 +40,25 @@ func TestMain(m *testing.M) {
 // stands for the server's other handlers.
 type bench struct {
 	*visiting
-	source func(ctx context.Context, r *Refresh, yield func(Page) error) error
-	pages  caddyhttp.HandlerFunc
+
+	// What a test changes while refreshes go on, it changes by serves, yields, names or lists.
+	changing sync.RWMutex
+	source   func(ctx context.Context, r *Refresh, yield func(Page) error) error
+	pages    caddyhttp.HandlerFunc
+}
+
+// serves makes the server's other handlers another one.
+func (b *bench) serves(pages caddyhttp.HandlerFunc) {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	b.pages = pages
+}
+
+// yields makes the source another one.
+func (b *bench) yields(source func(ctx context.Context, r *Refresh, yield func(Page) error) error) {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	b.source = source
 }
 
 func newBench(t testing.TB, configure func(*Handler)) *bench {
@@ -59,7 +77,10 @@ func newBench(t testing.TB, configure func(*Handler)) *bench {
 	h.limiter = crawl.NewLimiter(maxCrawlRate, 1)
 	h.sources = []input{guest{b, b}}
 	a.fetchers = map[*caddyhttp.Server]*serverFetcher{h.server: {server: h.server, routes: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		return h.ServeHTTP(w, r, b.pages)
+		b.changing.RLock()
+		pages := b.pages
+		b.changing.RUnlock()
+		return h.ServeHTTP(w, r, pages)
 	})}}
 	a.slots, a.compute = wait.NewSlots(1), wait.NewSlots(1)
 	a.turns = schedule.NewTurns(maxRefreshes)
@@ -90,32 +111,35 @@ func emptyContext(t testing.TB) caddy.Context {
 func (*bench) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{ID: sourceNamespace + ".bench"} }
 
 func (b *bench) Pages(ctx context.Context, r *Refresh, yield func(Page) error) error {
-	return b.source(ctx, r, yield)
+	b.changing.RLock()
+	source := b.source
+	b.changing.RUnlock()
+	return source(ctx, r, yield)
 }
 
 // lists makes the source name paths, and the server answer for these alone.
 func (b *bench) lists(paths ...string) {
 	b.names(paths...)
-	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+	b.serves(func(w http.ResponseWriter, r *http.Request) error {
 		if !slices.Contains(paths, r.URL.Path) {
 			return caddyhttp.Error(http.StatusNotFound, nil)
 		}
 		w.Header().Set("Content-Type", contentHTML)
 		_, err := io.WriteString(w, "<!doctype html><title>"+r.URL.Path+"</title><p>"+r.URL.Path)
 		return err
-	}
+	})
 }
 
 // names makes the source name paths.
 func (b *bench) names(paths ...string) {
-	b.source = func(_ context.Context, _ *Refresh, yield func(Page) error) error {
+	b.yields(func(_ context.Context, _ *Refresh, yield func(Page) error) error {
 		for _, path := range paths {
 			if err := yield(Page{Path: path}); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
+	})
 }
 
 // site is the site of a host.

@@ -111,12 +111,12 @@ func TestFleet(t *testing.T) {
 		asked := new(atomic.Int32)
 		b2.lists("/a", "/b", "/c")
 		answers := b2.pages
-		b2.pages = func(w http.ResponseWriter, r *http.Request) error {
+		b2.serves(func(w http.ResponseWriter, r *http.Request) error {
 			if len(r.URL.Path) == len("/a") {
 				asked.Add(1)
 			}
 			return answers(w, r)
-		}
+		})
 		end1()
 		time.Sleep(2 * maxPoll)
 		if !second.node.Leads() || pages2() != 3 || asked.Load() > 0 {
@@ -138,7 +138,6 @@ func TestFleetVisitors(t *testing.T) {
 		pages2, end2 := runs(b2, second)
 		defer end2()
 		time.Sleep(5 * time.Second)
-		b1.pages = func(http.ResponseWriter, *http.Request) error { return errors.New("gone") }
 		b1.lists("/a")
 		b1.names("/a", "/b")
 		time.Sleep(2 * time.Minute)
@@ -329,14 +328,14 @@ func TestFleetFull(t *testing.T) {
 func TestFleetGivesUp(t *testing.T) {
 	for name, breaks := range map[string]func(*bench){
 		"fails": func(b *bench) {
-			b.source = func(context.Context, *Refresh, func(Page) error) error { panic("a fault") }
+			b.yields(func(context.Context, *Refresh, func(Page) error) error { panic("a fault") })
 		},
 		"holds back": func(b *bench) { b.lists("/a") },
 		"hangs": func(b *bench) {
-			b.source = func(ctx context.Context, _ *Refresh, _ func(Page) error) error {
+			b.yields(func(ctx context.Context, _ *Refresh, _ func(Page) error) error {
 				time.Sleep(time.Hour)
 				return ctx.Err()
-			}
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -413,10 +412,10 @@ func TestFleetLosesLead(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		b1.lists(numbered(40)...)
 		fast := b1.pages
-		b1.pages = func(w http.ResponseWriter, r *http.Request) error {
+		b1.serves(func(w http.ResponseWriter, r *http.Request) error {
 			time.Sleep(time.Second)
 			return fast(w, r)
-		}
+		})
 		for first.stage.Load() == nil || first.stage.Load().Stage != stageGather {
 			time.Sleep(100 * time.Millisecond)
 		}
