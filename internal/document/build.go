@@ -78,7 +78,7 @@ func (o *Options) host() string { return o.Base[strings.Index(o.Base, "//")+2:] 
 // part is a kind of documents beside the XML of the pages. It is given each page once, in order, and makes its documents at the
 // end.
 type part interface {
-	add(p page.Page, section string)
+	add(p listed)
 	finish()
 }
 
@@ -93,12 +93,12 @@ type builder struct {
 	sections map[string]*cutter // by section
 	parts    []part
 	feed     *feed
-	front    front
+	front    listed // the page whose path is the sitemap's folder, if it is listed
 	endings  endings
 }
 
-// front is what there is to know of the page whose path is the sitemap's folder; "": it has none.
-type front struct{ title, description, lang string }
+// noExtensions are those of a page of which nothing is known beside its entry.
+var noExtensions = new(page.Extensions)
 
 // Build builds the set of documents of pages, which come in the order of [page.Compare] without duplicates. A document that
 // has the same name and bytes in the previous set, which may be nil, is taken from there. Equal pages and options give equal
@@ -125,11 +125,15 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Set
 
 func newBuilder(previous *Set, o Options) *builder {
 	o.Extended = o.Extended && o.Schema == Schema09
+	if o.SectionOf == nil {
+		o.SectionOf = func(string) string { return "" }
+	}
 	b := &builder{
 		Options:  o,
 		previous: previous,
 		made:     &Set{LeftOut: make(map[string]int)},
 		sections: make(map[string]*cutter),
+		front:    listed{Page: page.Page{Extensions: noExtensions}},
 		endings:  endings{count: make(map[string]int)},
 	}
 	b.workers.SetLimit(max(o.Workers, 1)) // so no more bodies are held than there are workers
@@ -155,17 +159,17 @@ func newBuilder(previous *Set, o Options) *builder {
 
 // add adds a page, which comes after all others. The parts have those, too, for which no XML document has room.
 func (b *builder) add(p page.Page) {
-	title := titleOf(p)
+	// Path and title may be parts of larger strings.
+	p.Path = strings.Clone(p.Path)
+	p.Extensions = cmp.Or(p.Extensions, noExtensions)
+	section := b.SectionOf(p.Path)
+	of := listed{p, strings.Clone(clean(p.Extensions.Title)), cmp.Or(section, b.firstFolder(p.Path))}
 	if p.Path == b.root() {
-		// Which may be parts of larger strings.
-		b.front.title = strings.Clone(title)
-		b.front.description = strings.Clone(descriptionOf(p))
-		b.front.lang = strings.Clone(extensionsOf(p).Lang)
+		b.front = of
 	}
-	b.endings.add(title)
-	section := b.sectionOf(p.Path)
+	b.endings.add(of.title)
 	for _, part := range b.parts {
-		part.add(p, section)
+		part.add(of)
 	}
 	b.entry = appendEntry(b.entry[:0], b.Base, p, b.Extended)
 	b.cutter(section).add(held{
@@ -178,14 +182,6 @@ func (b *builder) add(p page.Page) {
 
 // siteNames are the names of the site, which titles need not repeat.
 func (b *builder) siteNames() []string { return []string{b.front.title, b.host(), b.endings.most()} }
-
-// sectionOf returns the section that a path is in; "": in none.
-func (b *builder) sectionOf(path string) string {
-	if b.SectionOf == nil {
-		return ""
-	}
-	return b.SectionOf(path)
-}
 
 // cutter is that of a section; "": of the rest.
 func (b *builder) cutter(section string) *cutter {
@@ -222,7 +218,7 @@ func (b *builder) shard(section string, s shard) {
 	d := &Document{
 		Name:    shardName(section, s.id),
 		Section: section,
-		First:   strings.Clone(s.pages[0].path), // it may be part of a larger string
+		First:   s.pages[0].path,
 		Pages:   len(s.pages),
 	}
 	// Whether a site has only one document shows when all sections have theirs.
@@ -272,7 +268,7 @@ func (b *builder) finish() *Set {
 	}
 	_ = b.workers.Wait()
 	s.complete()
-	s.retire(b.previous, b.Now, b.sectionOf)
+	s.retire(b.previous, b.Now, b.SectionOf)
 	return s
 }
 

@@ -34,15 +34,15 @@ func TestHeadline(t *testing.T) {
 		// Something is left.
 		"":                                      "",
 		"The Example Times":                     "The Example Times",
-		" - The Example Times":                  " - The Example Times",
+		" - The Example Times":                  "- The Example Times",
 		"The Example Times - The Example Times": "The Example Times",
 		"The Example Times | example.com":       "The Example Times",
 		"שלום - The Example Times":              "שלום",
 		"👩‍👧 | example.com":                     "👩‍👧",
 		"{{.Host}} | <b> & </b> - example.com":  "{{.Host}} | <b> & </b>",
-		"A \xff title - example.com":            "A \xff title",
+		"A \xff title - example.com":            "A \uFFFD title",
 	} {
-		if got := headline(title, names); got != want {
+		if got := headline(clean(title), names); got != want {
 			t.Errorf("%q: got %q, want %q", title, got, want)
 		}
 	}
@@ -60,6 +60,7 @@ func FuzzHeadline(f *testing.F) {
 		f.Add(title, "B", "s")
 	}
 	f.Fuzz(func(t *testing.T, title, name, other string) {
+		title = clean(title)
 		names := []string{name, other}
 		got := headline(title, names)
 		if !strings.Contains(title, got) || got == "" && title != "" {

@@ -12,14 +12,15 @@ import (
 
 const maxTitle = 200 // characters of a title that are shown
 
-// extensionsOf is what is known of a page beside its entry.
-func extensionsOf(p page.Page) *page.Extensions { return cmp.Or(p.Extensions, new(page.Extensions)) }
+// listed is a page as the parts take it.
+type listed struct {
+	page.Page        // its Extensions are not nil, and may hold parts of larger strings
+	title     string // on one line; "": its path stands for it
+	group     string // of pages: the section, or else the first folder; "": it is in none
+}
 
-// titleOf is the title of a page on one line; "": its path stands for it.
-func titleOf(p page.Page) string { return clean(extensionsOf(p).Title) }
-
-// descriptionOf is what a page declares as its description, on one line; "": it declares none.
-func descriptionOf(p page.Page) string { return clean(extensionsOf(p).Description) }
+// description is what the page declares as its description, on one line; "": it declares none.
+func (p *listed) description() string { return strings.Clone(clean(p.Extensions.Description)) }
 
 // clean makes a text fit for one line: it collapses white space, and drops characters that XML forbids
 // (https://www.w3.org/TR/xml/#charsets), controls, and what overrides the writing direction of the text after it.

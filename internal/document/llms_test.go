@@ -380,7 +380,7 @@ func TestLLMsHeadings(t *testing.T) {
 		{"/sitemap", "/de/a", "de"},
 		{"/sitemap", "/en-US/a", "en-US"},
 		{"/sitemap", "/v2.1/a", "v2.1"},
-		{"/sitemap", "/_private/a", "_private"},
+		{"/sitemap", "/_private/a", `\_private`},
 		{"/sitemap", "/caf%C3%A9s/a", "cafés"},
 		{"/sitemap", "//a", "Pages"},
 		{"/shop/sitemap", "/shop/", "Pages"},
@@ -388,8 +388,9 @@ func TestLLMsHeadings(t *testing.T) {
 	} {
 		o := llmsOptions
 		o.Sitemap = o.Base + test.sitemap
-		if got := (&nearPage{group: o.firstFolder(test.path)}).heading(); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.path, got, test.want)
+		got := llmsOf(t, slices.Values(pagesOf(test.path)), o)
+		if !strings.Contains(got, "\n## "+test.want+"\n") {
+			t.Errorf("%s: got %s, want the heading %s", test.path, got, test.want)
 		}
 	}
 }
@@ -541,12 +542,12 @@ func TestLLMsHeld(t *testing.T) {
 	l := newLLMs(newBuilder(nil, llmsOptions))
 	for i := range 30_000 {
 		path := fmt.Sprintf("/%05d/", i)
-		l.add(described(path, uint8(255-i*255/30_000), "", ""), "")
-		if len(l.nearest.values) > 2*maxLinks || len(l.turns) > maxTurns {
+		l.add(listed{Page: described(path, uint8(255-i*255/30_000), "", "")})
+		if len(l.nearest.values) > maxLinks || len(l.turns) > maxTurns {
 			t.Fatalf("after %d pages, %d are held", i, len(l.nearest.values))
 		}
 	}
-	if l.nearest.takes(nearPage{path: "/", depth: 254}) || !l.nearest.takes(nearPage{path: "/"}) {
+	if l.nearest.add(nearPage{path: "/", depth: 254}) != nil || l.nearest.add(nearPage{path: "/"}) == nil {
 		t.Error("pages are held that others outrank, or not the others")
 	}
 }

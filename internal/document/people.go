@@ -21,8 +21,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Sizes of the pages for people, in pages.
@@ -88,19 +86,17 @@ func newPeople(b *builder) *people {
 	return &people{builder: b, groups: make(map[string]*group)}
 }
 
-func (l *people) add(p page.Page, section string) {
+func (l *people) add(p listed) {
 	l.count++
 	if l.count > maxPeople {
 		return
 	}
-	key := cmp.Or(section, l.firstFolder(p.Path))
-	g := l.groups[key]
+	g := l.groups[p.group]
 	if g == nil {
-		g = &group{key: strings.Clone(key)}
+		g = &group{key: p.group}
 		l.groups[g.key] = g
 	}
-	// Path and title may be parts of larger strings.
-	g.entries = append(g.entries, entry{strings.Clone(p.Path), strings.Clone(titleOf(p)), p.LastMod})
+	g.entries = append(g.entries, entry{p.Path, p.title, p.LastMod})
 }
 
 // arrange returns the groups as they are shown: the rest first, the others by their headings, and all pages as a person sorts
@@ -219,7 +215,7 @@ type link struct {
 }
 
 func (l *people) finish() {
-	lang := language.Make(l.front.lang)
+	lang := language.Make(l.front.Extensions.Lang)
 	all := l.view(lang)
 	first := all
 	first.First = ""
@@ -258,7 +254,7 @@ func (l *people) finish() {
 func (l *people) view(lang language.Tag) view {
 	stem := "./" + path.Base(l.Sitemap) // below any port or proxy
 	v := view{
-		Lang:   cmp.Or(l.front.lang, "en"),
+		Lang:   cmp.Or(l.front.Extensions.Lang, "en"),
 		Dir:    "ltr",
 		Words:  wordsIn(lang),
 		Site:   cmp.Or(l.People.Title, headline(l.front.title, l.siteNames()), l.host()),

@@ -201,7 +201,7 @@ func TestPeopleBound(t *testing.T) {
 	b := newBuilder(nil, options(beside))
 	l := newPeople(b)
 	for range maxPeople + 2 {
-		l.add(page.Page{Path: "/"}, "")
+		l.add(listed{Page: page.Page{Path: "/"}})
 		l.groups[""].entries = l.groups[""].entries[:1]
 	}
 	l.finish()

@@ -64,18 +64,3 @@ func TestStylesheetColumns(t *testing.T) {
 		seen[want], seen[d.ETag] = true, true
 	}
 }
-
-func TestQuoteCSS(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                        `""`,
-		"https://a.example/b.css": `"https://a.example/b.css"`,
-		`a"b`:                     `"a\000022b"`,
-		`a\`:                      `"a\00005c"`,
-		"a\nb":                    `"a\00000ab"`,
-		"</style>{{(ü)}}'&+":      `"\00003c/style\00003e\00007b\00007b\000028\0000fc\000029\00007d\00007d\000027\000026\00002b"`,
-	} {
-		if got := quoteCSS(text); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-	}
-}

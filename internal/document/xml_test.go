@@ -92,6 +92,7 @@ func goldenNews(o Options) []byte {
 		{path: "/no-news", published: 1136214245, title: "left out"},
 	} {
 		n.articles.add(a)
+		n.made.Pages++
 	}
 	n.finish()
 	_ = b.workers.Wait()
