@@ -61,20 +61,14 @@ func (f *feed) add(p listed) {
 	kept.Links = []atomLink{{"alternate", kept.ID}}
 }
 
-// url is where the feed is; "": there is none, as no page has a date.
-func (f *feed) url() string {
-	if f == nil || len(f.latest.values) == 0 {
-		return ""
-	}
-	return f.Sitemap + Feed
-}
-
+// finish makes the feed, unless no page has a date.
 func (f *feed) finish() {
-	self := f.url()
-	if self == "" {
+	pages := f.latest.values
+	if len(pages) == 0 {
 		return
 	}
-	pages := f.latest.values
+	self := f.Sitemap + Feed
+	f.feedURL = self
 	all := atomFeed{Generator: "caddy-sitemap", Author: f.host()}
 	all.ID = self
 	all.Title = cmp.Or(f.front.title, f.host())

@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -66,17 +67,14 @@ func (o *Options) firstFolder(path string) string {
 // headingNamed returns the heading of a folder, or of a section, on one line.
 func headingNamed(folder string) string {
 	text := cmp.Or(pathLabel(folder), "/")
-	if isWords(text) {
+	if areWords.MatchString(text) {
 		return strings.ToUpper(text[:1]) + strings.NewReplacer("-", " ", "_", " ").Replace(text[1:])
 	}
 	return text
 }
 
-// isWords reports whether the name of a folder reads as words: lower-case letters and hyphens, but no code such as
-// "de".
-func isWords(name string) bool {
-	return len(name) > 3 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-_") == "" && strings.Trim(name, "-_") == name
-}
+// areWords matches the name of a folder that reads as words: lower-case letters and hyphens, but no code such as "de".
+var areWords = regexp.MustCompile(`^[a-z][a-z_-]{2,}[a-z]$`)
 
 // inert returns HTML or XML in which Caddy's templates, which may be around the handler, find nothing to execute: that
 // is what is in two braces.

@@ -219,7 +219,7 @@ func (l *people) finish() {
 	all := l.view(lang)
 	first := all
 	first.First = ""
-	first.Feed = l.feed.url()
+	first.Feed = l.feedURL
 	first.All = l.count
 	first.Shown = min(first.All, maxPeople)
 	var whole []link // groups with one document

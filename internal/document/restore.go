@@ -87,17 +87,12 @@ func Restore(
 	}
 	// A storage may have lost some: an index without one of its shards was served once.
 	isComplete := len(g.Documents()) >= m.Documents
-	if !isComplete || !s.isWhole() {
+	hasAll := s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
+	if !isComplete || !hasAll {
 		return nil, damaged(errors.New("documents are missing"))
 	}
 	s.complete()
 	s.retired = m.Retired
 	s.leadOn()
 	return s, nil
-}
-
-// isWhole reports whether there is an index with shards, or a urlset alone. An index without shards, or shards without
-// one, is the rest of a set.
-func (s *Set) isWhole() bool {
-	return s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
 }

@@ -236,7 +236,7 @@ func TestTooLargeInSection(t *testing.T) {
 	huge := &page.Extensions{Images: []string{"/" + strings.Repeat("a", maxBytes)}}
 	pages := []page.Page{{Path: "/a/1"}, {Path: "/a/2", Extensions: huge}, {Path: "/b/1", Extensions: huge}}
 	s := build(t, pages, nil, inFolders(Options{Extended: true}, "x:a", "y:b"))
-	if got := shape(s); got != "index:sitemap index:sitemap-x sitemap-x-#=1" || s.LeftOut[TooLarge] != 2 {
+	if got := shape(s); got != "index:sitemap sitemap-x=1" || s.LeftOut[TooLarge] != 2 {
 		t.Errorf("got %s, left out %v", got, s.LeftOut)
 	}
 }

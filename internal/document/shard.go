@@ -33,6 +33,7 @@ type cutter struct {
 	begin   uint64 // a page whose hash is not above begins a shard: one in most/2
 	held    []held
 	entries []byte // of the pages that are held
+	seen    int    // pages held of which none but the first begins a shard
 	ids     map[uint64]bool
 	isSplit bool // not all fit into one shard
 }
@@ -57,8 +58,8 @@ type held struct {
 	end  int // of its entry
 }
 
-// newCutter returns a cutter of at most so many pages, and bytes of entries, a shard. A page alone is always one. It calls emit
-// for each shard in order, as soon as it is complete.
+// newCutter returns a cutter of at most so many pages, and bytes of entries, a shard. It calls emit for each shard in order, as
+// soon as it is complete.
 func newCutter(most, room int, emit func(shard)) *cutter {
 	return &cutter{
 		most:  most,
@@ -69,47 +70,37 @@ func newCutter(most, room int, emit func(shard)) *cutter {
 	}
 }
 
-// add adds a page, which comes after all others, with its entry.
+// add adds a page, which comes after all others, with its entry, which is not longer than what a shard has room for.
 func (c *cutter) add(p held, entry []byte) {
 	p.hash = xxhash.Sum64String(p.path)
-	if c.isSplit && p.hash <= c.begin && len(c.held) > 0 {
-		c.finish(len(c.held))
-	}
 	c.entries = append(c.entries, entry...)
 	p.end = len(c.entries)
 	c.held = append(c.held, p)
-	if !c.isSplit && !c.fits(0, len(c.held)) {
-		c.split()
+	// Until then, what is held is not cut.
+	c.isSplit = c.isSplit || !c.fits(0, len(c.held))
+	if !c.isSplit {
+		return
 	}
-	isTooLong := len(c.held) > maxPiece*c.most || len(c.entries) > maxPiece*c.room
-	if isTooLong && len(c.held) > 1 {
+	for ; c.seen < len(c.held); c.seen++ {
+		if c.seen > 0 && c.held[c.seen].hash <= c.begin {
+			c.finish(c.seen)
+		}
+	}
+	if len(c.held) > maxPiece*c.most || len(c.entries) > maxPiece*c.room {
 		// None of them begins a shard, as where paths were chosen to hash high.
 		c.finish(c.lowest(0, len(c.held)))
 	}
 }
 
-// end makes shards of what is held, once all pages were added, and holds nothing thereafter.
+// end makes shards of what is held, once all pages were added, and holds nothing thereafter. There is a page at least.
 func (c *cutter) end() {
-	switch n := len(c.held); {
-	case n == 0:
-	case c.isSplit:
-		c.finish(n)
-	default:
+	if c.isSplit {
+		c.finish(len(c.held))
+	} else {
 		c.emit(shard{pages: c.held, entries: c.entries, isOnly: true})
 	}
 	c.held = nil
 	c.entries = nil
-}
-
-// split makes shards of the complete pieces of what was held back until it was known that the site needs several.
-func (c *cutter) split() {
-	c.isSplit = true
-	for i := 1; i < len(c.held); i++ {
-		if c.held[i].hash <= c.begin {
-			c.finish(i)
-			i = 0 // finish has dropped the piece: the page at i is the first now
-		}
-	}
 }
 
 // finish makes shards of the first n pages held, cut until each part fits, and drops them.
@@ -121,6 +112,7 @@ func (c *cutter) finish(n int) {
 	for i := range c.held {
 		c.held[i].end -= end
 	}
+	c.seen = 0
 }
 
 // between are the entries of the pages held in [from, to).
@@ -132,10 +124,9 @@ func (c *cutter) between(from, to int) []byte {
 	return c.entries[begin:c.held[to-1].end]
 }
 
-// fits reports whether the pages held in [from, to) make one shard. A page alone cannot be cut.
+// fits reports whether the pages held in [from, to) make one shard.
 func (c *cutter) fits(from, to int) bool {
-	n := to - from
-	return n == 1 || n <= c.most && len(c.between(from, to)) <= c.room
+	return to-from <= c.most && len(c.between(from, to)) <= c.room
 }
 
 // cut makes shards of the pages held in [from, to), as many as it takes.

@@ -71,7 +71,7 @@ func cutAll(t testing.TB, o bounds, pages []page.Page) []run {
 		if s.only != (len(runs) == 1) {
 			t.Errorf("shard %d of %d: only is %v", i, len(runs), s.only)
 		}
-		if n > o.most || n > 1 && size(s.pages) > o.room {
+		if n > o.most || size(s.pages) > o.room {
 			t.Errorf("shard %d has %d pages, %d bytes", i, n, size(s.pages))
 		}
 		if ids[s.id] || s.id>>idBits != 0 || (s.id == 0) != (i == 0) {
@@ -136,7 +136,7 @@ func TestCutterLimits(t *testing.T) {
 		pages    []page.Page
 		want     bool // in one document
 	}{
-		{size(pages), pages, true}, {size(pages) - 1, pages, false}, {0, pages[:1], true}, {0, nil, false},
+		{size(pages), pages, true}, {size(pages) - 1, pages, false},
 		{ample, inFoldersOf200(50_000), true}, {ample, inFoldersOf200(50_001), false}, {ample, inFoldersOf200(120_000), false},
 	} {
 		if shards := cutAll(t, bounds{maxPages, test.maxBytes}, test.pages); (len(shards) == 1) != test.want {
@@ -149,7 +149,7 @@ func TestCutterLimits(t *testing.T) {
 func TestCutsFollowFromPages(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 200 {
-		pages := randomPages(r, r.IntN(2000), 12)
+		pages := randomPages(r, 1+r.IntN(2000), 12)
 		o := bounds{1 + r.IntN(1+r.IntN(300)), 100 + r.IntN(10_000)}
 		if !slices.EqualFunc(cutAll(t, o, pages), reference(o, pages), same) {
 			t.Fatalf("%+v: cuts are not those of the whole list at once", o)
@@ -163,10 +163,7 @@ func same(a, b run) bool {
 
 // reference is the rule as the design says it, on all pages at once.
 func reference(o bounds, pages []page.Page) []run {
-	fits := func(p []page.Page) bool { return len(p) <= o.most && size(p) <= o.room || len(p) == 1 }
-	if len(pages) == 0 {
-		return nil
-	}
+	fits := func(p []page.Page) bool { return len(p) <= o.most && size(p) <= o.room }
 	if fits(pages) {
 		return []run{{pages: pages, only: true}}
 	}
@@ -290,7 +287,7 @@ func TestCollidingNames(t *testing.T) {
 
 func FuzzCut(f *testing.F) {
 	f.Add("a b c d e f g h i j k", uint16(3), uint16(100))
-	f.Add("", uint16(0), uint16(0))
+	f.Add("a", uint16(0), uint16(0))
 	f.Add("/a /a/b /a/c /b /b?c /d", uint16(1), uint16(1))
 	f.Fuzz(func(t *testing.T, words string, most, room uint16) {
 		var pages []page.Page
@@ -299,7 +296,13 @@ func FuzzCut(f *testing.F) {
 		}
 		slices.SortFunc(pages, page.Compare)
 		pages = slices.Compact(pages)
+		if len(pages) == 0 {
+			return
+		}
 		o := bounds{max(int(most), 1), int(room)}
+		for _, p := range pages {
+			o.room = max(o.room, len(entryOf(p)))
+		}
 		got := cutAll(t, o, pages)
 		if len(pages) < maxPiece*o.most && size(pages) < maxPiece*o.room && !slices.EqualFunc(got, reference(o, pages), same) {
 			t.Error("cuts are not those of the whole list at once")
