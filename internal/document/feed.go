@@ -39,10 +39,13 @@ type (
 	}
 )
 
+// compare has the latest one first.
+func (e atomEntry) compare(other atomEntry) int {
+	return cmp.Or(cmp.Compare(other.at, e.at), strings.Compare(e.ID, other.ID))
+}
+
 func newFeed(b *builder) *feed {
-	// The latest comes first.
-	compare := func(a, b atomEntry) int { return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.ID, b.ID)) }
-	return &feed{builder: b, latest: first[atomEntry]{most: maxEntries, compare: compare}}
+	return &feed{builder: b, latest: first[atomEntry]{most: maxEntries}}
 }
 
 func (f *feed) add(p listed) {

@@ -37,15 +37,12 @@ type nearPage struct {
 	description string // or ""
 }
 
+func (p nearPage) compare(other nearPage) int {
+	return cmp.Or(cmp.Compare(p.depth, other.depth), cmp.Compare(p.place, other.place), strings.Compare(p.path, other.path))
+}
+
 func newLLMs(b *builder) *llms {
-	compare := func(a, b nearPage) int {
-		return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(a.place, b.place), strings.Compare(a.path, b.path))
-	}
-	return &llms{
-		builder: b,
-		nearest: first[nearPage]{most: maxLinks, compare: compare},
-		turns:   make(map[uint64]int),
-	}
+	return &llms{b, first[nearPage]{most: maxLinks}, make(map[uint64]int)}
 }
 
 func (l *llms) add(p listed) {

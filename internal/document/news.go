@@ -73,13 +73,14 @@ type article struct {
 	lang      string // two or three lower-case letters, "zh-cn" or "zh-tw"; "": the entry is a page without what makes it news
 }
 
+// compare has the newest one first. An article keeps its place among the others as long as it is listed.
+func (a article) compare(other article) int {
+	return cmp.Or(cmp.Compare(other.published, a.published), strings.Compare(a.path, other.path))
+}
+
 func newNews(b *builder) *news {
-	// The newest comes first. An article keeps its place among the others as long as it is listed.
-	compare := func(a, b article) int {
-		return cmp.Or(cmp.Compare(b.published, a.published), strings.Compare(a.path, b.path))
-	}
 	b.made.News = &News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
-	return &news{b, b.made.News, first[article]{most: maxArticles, compare: compare}}
+	return &news{b, b.made.News, first[article]{most: maxArticles}}
 }
 
 // newsTimes returns from when until when an article is news.

@@ -150,8 +150,8 @@ func TestPeopleOfManyPages(t *testing.T) {
 		"one document":        {2000, func(i int) string { return fmt.Sprintf("/%d/%04d", i/500, i) }, 4, 1},
 		"one folder":          {2001, func(i int) string { return fmt.Sprintf("/%04d", i) }, 0, 5},
 		"folders":             {5000, func(i int) string { return fmt.Sprintf("/%02d/%04d", i/100, i) }, 0, 51},
-		"one page a folder":   {5000, func(i int) string { return fmt.Sprintf("/%04d/", i) }, 0, 11},
-		"small ones and none": {6000, func(i int) string { return fmt.Sprintf("/%04d/%05d", max(i-5000, 0)/10, i) }, 1, 112},
+		"one page a folder":   {5000, func(i int) string { return fmt.Sprintf("/%04d/", i) }, 0, 12},
+		"small ones and none": {6000, func(i int) string { return fmt.Sprintf("/%04d/%05d", max(i-5000, 0)/10, i) }, 1, 116},
 	} {
 		documents := filesOf(t, numberedPages(test.pages, test.path), beside)
 		l := readAll(t, documents)
@@ -159,21 +159,6 @@ func TestPeopleOfManyPages(t *testing.T) {
 		if len(l.labels) != test.pages || headings != test.groups || len(l.seen) > test.documents {
 			t.Errorf("%s: got %d pages below %d headings in %d documents, want %d, %d, %d",
 				name, len(l.labels), headings, len(l.seen), test.pages, test.groups, test.documents)
-		}
-		for at, root := range l.seen {
-			for _, a := range elements(root, "a") {
-				back := map[string]string{"prev": "next", "next": "prev"}[attribute(a, "rel")]
-				if back == "" {
-					continue
-				}
-				other := l.seen[strings.TrimPrefix(attribute(a, "href"), beside.Sitemap)]
-				leadsBack := func(a *html.Node) bool {
-					return attribute(a, "rel") == back && attribute(a, "href") == beside.Sitemap+at
-				}
-				if other == nil || !slices.ContainsFunc(elements(other, "a"), leadsBack) {
-					t.Errorf("%s leads to %v, which does not lead back", at, a.Attr)
-				}
-			}
 		}
 	}
 }
@@ -208,7 +193,7 @@ func TestPeopleBound(t *testing.T) {
 	_ = b.workers.Wait()
 	i := slices.IndexFunc(b.made.Others, func(d *Document) bool { return d.Name == HTML })
 	first := read(t, b.made.Others[i].Open)
-	if want := ": 1\u202F000\u202F000 / 1\u202F000\u202F002<"; !strings.Contains(first, want) {
+	if want := ": 1000002<"; !strings.Contains(first, want) {
 		t.Errorf("got %s, want %s", first, want)
 	}
 }
@@ -240,18 +225,10 @@ func TestPeopleLook(t *testing.T) {
 // TestWords: each language has all words.
 func TestWords(t *testing.T) {
 	for lang, in := range wordsBy {
-		for _, word := range []string{in.Sitemap, in.Home, in.Pages, in.Filter, in.None, in.Prev, in.Next, in.Feed} {
+		for _, word := range []string{in.Sitemap, in.Home, in.Pages, in.Filter, in.None, in.Feed} {
 			if word == "" {
 				t.Errorf("%s: a word is missing: %+v", lang, in)
 			}
-		}
-	}
-}
-
-func TestNumber(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1\u202F000", 1234567: "1\u202F234\u202F567"} {
-		if got := number(n); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
 		}
 	}
 }

@@ -19,14 +19,8 @@ type setMeta struct {
 	Documents int            `json:"documents,omitempty"` // how many there are: a storage may lose some
 }
 
-// Documents returns the set in the form that [Restore] takes. Documents that g has already are taken from there.
-func (s *Set) Documents(g *store.Generation) (meta json.RawMessage, documents []store.StoredDocument, err error) {
-	// A document that is stored already is not written again: its name and meta, with the ETag, say that it is the
-	// same.
-	known := make(map[string]store.StoredDocument)
-	for _, d := range g.Documents() {
-		known[d.Name+string(d.Meta)] = d
-	}
+// Documents returns the set in the form that [Restore] takes.
+func (s *Set) Documents() (meta json.RawMessage, documents []store.StoredDocument, err error) {
 	for _, d := range s.All() {
 		meta, err := json.Marshal(d)
 		if err != nil {
@@ -36,11 +30,7 @@ func (s *Set) Documents(g *store.Generation) (meta json.RawMessage, documents []
 		if d.Type == "" {
 			name += gzipExtension
 		}
-		stored, ok := known[name+string(meta)]
-		if !ok {
-			stored = store.NewDocument(name, meta, d.Gzip)
-		}
-		documents = append(documents, stored)
+		documents = append(documents, store.NewDocument(name, meta, d.Gzip))
 	}
 	meta, err = json.Marshal(setMeta{s.retired, s.LeftOut, len(documents)})
 	return meta, documents, err

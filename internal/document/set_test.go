@@ -230,12 +230,12 @@ func TestRestore(t *testing.T) {
 		if !s.Equal(restored) || restored.Pages != s.Pages || restored.Bytes != s.Bytes || !maps.Equal(restored.LeftOut, s.LeftOut) {
 			t.Errorf("%s: got %+v, want %+v", name, restored, s)
 		}
-		again, documents, err := restored.Documents(g)
+		again, documents, err := restored.Documents()
 		if err != nil || !bytes.Equal(again, meta) || !slices.Equal(names(documents), names(g.Documents())) {
 			t.Errorf("%s: got %s and %v, %v", name, again, documents, err)
 		}
 		for i, d := range s.All() {
-			if got := restored.All()[i]; got.Type != d.Type || got.ETag != d.ETag || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object != g.Documents()[i].Object {
+			if got := restored.All()[i]; got.Type != d.Type || got.ETag != d.ETag || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object.Name != g.Documents()[i].Object.Name {
 				t.Errorf("%s: got %+v, want %+v", name, got, d)
 			}
 		}
@@ -263,7 +263,7 @@ func kept(t testing.TB, s *Set) (meta json.RawMessage, g *store.Generation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta, documents, err := s.Documents(st.Last())
+	meta, documents, err := s.Documents()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package document
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -55,7 +56,7 @@ type held struct {
 	isExtended bool // its entry has extensions
 
 	hash uint64
-	end  int // of its entry
+	size int // of its entry
 }
 
 // newCutter returns a cutter of at most so many pages, and bytes of entries, a shard. It calls emit for each shard in order, as
@@ -73,11 +74,11 @@ func newCutter(most, room int, emit func(shard)) *cutter {
 // add adds a page, which comes after all others, with its entry, which is not longer than what a shard has room for.
 func (c *cutter) add(p held, entry []byte) {
 	p.hash = xxhash.Sum64String(p.path)
-	c.entries = append(c.entries, entry...)
-	p.end = len(c.entries)
+	p.size = len(entry)
 	c.held = append(c.held, p)
+	c.entries = append(c.entries, entry...)
 	// Until then, what is held is not cut.
-	c.isSplit = c.isSplit || !c.fits(0, len(c.held))
+	c.isSplit = c.isSplit || !c.fits(c.held, c.entries)
 	if !c.isSplit {
 		return
 	}
@@ -88,7 +89,7 @@ func (c *cutter) add(p held, entry []byte) {
 	}
 	if len(c.held) > maxPiece*c.most || len(c.entries) > maxPiece*c.room {
 		// None of them begins a shard, as where paths were chosen to hash high.
-		c.finish(c.lowest(0, len(c.held)))
+		c.finish(lowest(c.held))
 	}
 }
 
@@ -103,50 +104,47 @@ func (c *cutter) end() {
 	c.entries = nil
 }
 
-// finish makes shards of the first n pages held, cut until each part fits, and drops them.
+// finish makes shards of the first n pages held, and drops them.
 func (c *cutter) finish(n int) {
-	c.cut(0, n)
-	end := c.held[n-1].end
-	c.entries = c.entries[:copy(c.entries, c.entries[end:])]
-	c.held = c.held[:copy(c.held, c.held[n:])]
-	for i := range c.held {
-		c.held[i].end -= end
-	}
+	size := sizeOf(c.held[:n])
+	c.cut(c.held[:n], c.entries[:size])
+	c.held = slices.Delete(c.held, 0, n)
+	c.entries = slices.Delete(c.entries, 0, size)
 	c.seen = 0
 }
 
-// between are the entries of the pages held in [from, to).
-func (c *cutter) between(from, to int) []byte {
-	begin := 0
-	if from > 0 {
-		begin = c.held[from-1].end
+// sizeOf is the size of the entries of pages.
+func sizeOf(pages []held) (size int) {
+	for _, p := range pages {
+		size += p.size
 	}
-	return c.entries[begin:c.held[to-1].end]
+	return size
 }
 
-// fits reports whether the pages held in [from, to) make one shard.
-func (c *cutter) fits(from, to int) bool {
-	return to-from <= c.most && len(c.between(from, to)) <= c.room
+// fits reports whether pages with these entries make one shard.
+func (c *cutter) fits(pages []held, entries []byte) bool {
+	return len(pages) <= c.most && len(entries) <= c.room
 }
 
-// cut makes shards of the pages held in [from, to), as many as it takes.
-func (c *cutter) cut(from, to int) {
-	if c.fits(from, to) {
-		c.emit(shard{id: c.newID(c.held[from].path), pages: c.held[from:to], entries: c.between(from, to)})
+// cut makes shards of pages with these entries, as many as it takes.
+func (c *cutter) cut(pages []held, entries []byte) {
+	if c.fits(pages, entries) {
+		c.emit(shard{id: c.newID(pages[0].path), pages: pages, entries: entries})
 		return
 	}
-	at := c.lowest(from, to)
-	c.cut(from, at)
-	c.cut(at, to)
+	at := lowest(pages)
+	size := sizeOf(pages[:at])
+	c.cut(pages[:at], entries[:size])
+	c.cut(pages[at:], entries[size:])
 }
 
-// lowest is the page of the middle three quarters of [from, to) with the lowest hash: the page that another piece
-// around it would most likely be cut at, too. There are two pages at least, and it is not the first.
-func (c *cutter) lowest(from, to int) int {
-	eighth := (to - from) / 8
-	at := from + max(eighth, 1)
-	for i := at + 1; i < to-eighth; i++ {
-		if c.held[i].hash < c.held[at].hash {
+// lowest is the page of the middle three quarters with the lowest hash: the page that another piece around it would most likely be
+// cut at, too. There are two pages at least, and it is not the first.
+func lowest(pages []held) int {
+	eighth := len(pages) / 8
+	at := max(eighth, 1)
+	for i := at + 1; i < len(pages)-eighth; i++ {
+		if pages[i].hash < pages[at].hash {
 			at = i
 		}
 	}
