@@ -138,16 +138,18 @@ func newBuilder(previous *Set, o Options) *builder {
 	}
 	b.workers.SetLimit(max(o.Workers, 1)) // so no more bodies are held than there are workers
 	if o.Feed {
-		b.parts = append(b.parts, newFeed(b)) // before the pages for people, which name its URL
+		// Before the pages for people, which name its URL.
+		b.parts = append(b.parts, &feed{builder: b, latest: first[atomEntry]{most: maxEntries}})
 	}
 	if o.People != nil {
-		b.parts = append(b.parts, newPeople(b))
+		b.parts = append(b.parts, &people{builder: b, groups: make(map[string]*group)})
 	}
 	if o.News != nil {
-		b.parts = append(b.parts, newNews(b))
+		b.made.News = &News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
+		b.parts = append(b.parts, &news{b, b.made.News, first[article]{most: maxArticles}})
 	}
 	if o.LLMs {
-		b.parts = append(b.parts, newLLMs(b))
+		b.parts = append(b.parts, &llms{b, first[nearPage]{most: maxLinks}, make(map[uint64]int)})
 	}
 	if o.Stylesheet {
 		b.parts = append(b.parts, &columns{builder: b})

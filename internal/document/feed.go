@@ -44,10 +44,6 @@ func (e atomEntry) compare(other atomEntry) int {
 	return cmp.Or(cmp.Compare(other.at, e.at), strings.Compare(e.ID, other.ID))
 }
 
-func newFeed(b *builder) *feed {
-	return &feed{builder: b, latest: first[atomEntry]{most: maxEntries}}
-}
-
 func (f *feed) add(p listed) {
 	// When the page changed, or was published where only that is known.
 	at, ok := dateOf(cmp.Or(p.LastMod, p.Extensions.Published))

@@ -16,8 +16,8 @@ const (
 	maxHeadings = 50
 	maxTurns    = 10_000 // groups whose pages are counted, times their depths
 
-	restHeading = "Pages" // of pages that are in no folder
-	optional    = "Optional"
+	restHeading = "Pages"    // of pages that are in no folder
+	optional    = "Optional" // to which the format gives a meaning (https://llmstxt.org/#format)
 )
 
 // llms makes the document for language models: which the site's nearest pages are, in Markdown (https://llmstxt.org).
@@ -39,10 +39,6 @@ type nearPage struct {
 
 func (p nearPage) compare(other nearPage) int {
 	return cmp.Or(cmp.Compare(p.depth, other.depth), cmp.Compare(p.place, other.place), strings.Compare(p.path, other.path))
-}
-
-func newLLMs(b *builder) *llms {
-	return &llms{b, first[nearPage]{most: maxLinks}, make(map[uint64]int)}
 }
 
 func (l *llms) add(p listed) {
@@ -71,15 +67,14 @@ func (l *llms) finish() {
 	// The mark is no line of a list: parsers of the format take each of these for a link.
 	head += Mark + "\n\nAll pages are in the [sitemap](" + asDestination(l.Sitemap+extension) + ").\n"
 	left := maxLLMs - len(head)
-	// By text: parsers of the format take only the last one of two headings that are alike.
-	lists := map[string]string{restHeading: ""}
+	// By text: parsers of the format take only the last one of two headings that are alike. "": of the rest, which comes first.
+	lists := map[string]string{"": ""}
 	linked := make(map[string]bool) // by URL: several pages may name one version in Markdown, which may be listed, too
 	for _, p := range l.nearest.values {
 		heading := headingNamed(p.group)
 		isOver := lists[heading] == "" && len(lists) == maxHeadings
-		// The format has a meaning for one word (https://llmstxt.org/#format).
-		if p.group == "" || heading == optional || isOver {
-			heading = restHeading
+		if p.group == "" || heading == restHeading || heading == optional || isOver {
+			heading = ""
 		}
 		url := cmp.Or(p.markdown, l.Base+p.path)
 		if linked[url] {
@@ -87,7 +82,7 @@ func (l *llms) finish() {
 		}
 		line := p.line(url, names)
 		if lists[heading] == "" {
-			line = "\n## " + asHeading(heading) + "\n\n" + line
+			line = "\n## " + asHeading(cmp.Or(heading, restHeading)) + "\n\n" + line
 		}
 		isTooLong := len(line) > left // a shorter one may fit
 		if isTooLong || linked[url] {
@@ -97,8 +92,7 @@ func (l *llms) finish() {
 		left -= len(line)
 		lists[heading] += line
 	}
-	body := head + lists[restHeading]
-	delete(lists, restHeading)
+	body := head
 	for _, heading := range slices.Sorted(maps.Keys(lists)) {
 		body += lists[heading]
 	}

@@ -78,11 +78,6 @@ func (a article) compare(other article) int {
 	return cmp.Or(cmp.Compare(other.published, a.published), strings.Compare(a.path, other.path))
 }
 
-func newNews(b *builder) *news {
-	b.made.News = &News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
-	return &news{b, b.made.News, first[article]{most: maxArticles}}
-}
-
 // newsTimes returns from when until when an article is news.
 func newsTimes(e *page.Extensions) (from, until time.Time) {
 	published := time.Unix(e.Published, 0).UTC()

@@ -116,10 +116,6 @@ type view struct {
 	Groups  []*group
 }
 
-func newPeople(b *builder) *people {
-	return &people{builder: b, groups: make(map[string]*group)}
-}
-
 func (l *people) add(p listed) {
 	l.count++
 	if l.count > maxPeople {

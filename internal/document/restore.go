@@ -42,20 +42,13 @@ func (s *Set) Documents() (meta json.RawMessage, documents []store.StoredDocumen
 func Restore(
 	ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Set,
 ) (_ *Set, err error) {
-	damaged := func(cause error) error {
-		return fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, cause)
-	}
 	var m setMeta
-	if err := json.Unmarshal(meta, &m); err != nil {
-		return nil, damaged(err)
-	}
-	s := &Set{LeftOut: m.LeftOut}
+	malformed := json.Unmarshal(meta, &m)
+	s := &Set{LeftOut: m.LeftOut, retired: m.Retired}
 	for i, stored := range g.Documents() {
 		name := strings.TrimSuffix(strings.TrimPrefix(stored.Name, storedStem), gzipExtension)
 		d := &Document{Name: name, Section: SectionOf(name)}
-		if err := json.Unmarshal(stored.Meta, d); err != nil {
-			return nil, damaged(err)
-		}
+		malformed = errors.Join(malformed, json.Unmarshal(stored.Meta, d))
 		d.Modified = store.ClampTime(d.Modified)
 		known := previous.Find(d.Name)
 		if known != nil && isSame(known, d) {
@@ -78,11 +71,10 @@ func Restore(
 	// A storage may have lost some: an index without one of its shards was served once.
 	isComplete := len(g.Documents()) >= m.Documents
 	hasAll := s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
-	if !isComplete || !hasAll {
-		return nil, damaged(errors.New("documents are missing"))
+	if malformed != nil || !isComplete || !hasAll {
+		return nil, fmt.Errorf("restoring the sitemap: %w: documents are missing or malformed: %v", store.ErrDamaged, malformed)
 	}
 	s.complete()
-	s.retired = m.Retired
 	s.leadOn()
 	return s, nil
 }

@@ -3,10 +3,8 @@ package document
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -111,52 +109,6 @@ func randomPages(r *rand.Rand, n, length int) []page.Page {
 	return pages
 }
 
-// TestCutWithoutRoom: pages that are few enough for a document but have no room in one are cut where more of them would be.
-func TestCutWithoutRoom(t *testing.T) {
-	pages := inFoldersOf200(32)
-	shards := cutAll(t, bounds{32, size(pages) - 1}, pages)
-	var got, want []string
-	for _, s := range shards {
-		got = append(got, s.pages[0].Path)
-	}
-	for i, p := range pages {
-		if i == 0 || xxhash.Sum64String(p.Path) <= math.MaxUint64/16 { // one in most/2
-			want = append(want, p.Path)
-		}
-	}
-	if len(want) < 3 || !slices.Equal(got, want) {
-		t.Errorf("shards begin at %q, want %q", got, want)
-	}
-}
-
-func TestCutterLimits(t *testing.T) {
-	pages, ample := inFoldersOf200(40_000), 1<<30
-	for _, test := range []struct {
-		maxBytes int
-		pages    []page.Page
-		want     bool // in one document
-	}{
-		{size(pages), pages, true}, {size(pages) - 1, pages, false},
-		{ample, inFoldersOf200(50_000), true}, {ample, inFoldersOf200(50_001), false}, {ample, inFoldersOf200(120_000), false},
-	} {
-		if shards := cutAll(t, bounds{maxPages, test.maxBytes}, test.pages); (len(shards) == 1) != test.want {
-			t.Errorf("%d pages in at most %d bytes: got %d shards", len(test.pages), test.maxBytes, len(shards))
-		}
-	}
-}
-
-// Where the cuts lie follows from the set of pages: their paths and sizes.
-func TestCutsFollowFromPages(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 2))
-	for range 200 {
-		pages := randomPages(r, 1+r.IntN(2000), 12)
-		o := bounds{1 + r.IntN(1+r.IntN(300)), 100 + r.IntN(10_000)}
-		if !slices.EqualFunc(cutAll(t, o, pages), reference(o, pages), same) {
-			t.Fatalf("%+v: cuts are not those of the whole list at once", o)
-		}
-	}
-}
-
 func same(a, b run) bool {
 	return a.id == b.id && a.only == b.only && slices.Equal(a.pages, b.pages)
 }
@@ -200,9 +152,6 @@ func reference(o bounds, pages []page.Page) []run {
 }
 
 func TestInsertionChangesOneShard(t *testing.T) {
-	if testing.Short() {
-		t.Skip("two million pages")
-	}
 	const insertions, pages = 20, 100_000
 	r := rand.New(rand.NewPCG(3, 3))
 	all := inFoldersOf200(pages)
@@ -285,27 +234,23 @@ func TestCollidingNames(t *testing.T) {
 	}
 }
 
+// FuzzCut: where the cuts are follows from the set of pages: their paths and sizes.
 func FuzzCut(f *testing.F) {
-	f.Add("a b c d e f g h i j k", uint16(3), uint16(100))
-	f.Add("a", uint16(0), uint16(0))
-	f.Add("/a /a/b /a/c /b /b?c /d", uint16(1), uint16(1))
-	f.Fuzz(func(t *testing.T, words string, most, room uint16) {
-		var pages []page.Page
-		for word := range strings.FieldsSeq(words) {
-			pages = append(pages, page.Page{Path: "/" + word})
-		}
-		slices.SortFunc(pages, page.Compare)
-		pages = slices.Compact(pages)
-		if len(pages) == 0 {
-			return
-		}
-		o := bounds{max(int(most), 1), int(room)}
-		for _, p := range pages {
-			o.room = max(o.room, len(entryOf(p)))
+	for seed := range uint64(100) {
+		f.Add(seed, uint16(seed*97%1500+1), uint16(seed*seed%300+1), uint16(seed*seed*7919%10_000))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, n, most, room uint16) {
+		pages := randomPages(rand.New(rand.NewPCG(seed, 2)), int(n)%2000+1, 12)
+		o := bounds{max(int(most), 1), max(int(room), 40)}
+		switch seed % 4 { // as many as fit into one, or one more
+		case 0:
+			o = bounds{max(len(pages)-int(room%2), 1), size(pages)}
+		case 1:
+			o = bounds{len(pages), max(size(pages)-int(room%2), 40)}
 		}
 		got := cutAll(t, o, pages)
 		if len(pages) < maxPiece*o.most && size(pages) < maxPiece*o.room && !slices.EqualFunc(got, reference(o, pages), same) {
-			t.Error("cuts are not those of the whole list at once")
+			t.Errorf("%+v: cuts are not those of the whole list at once", o)
 		}
 	})
 }
