@@ -228,6 +228,7 @@ func (l *people) show(g *group, v view) {
 		l.render(name, v)
 		g.Parts = append(g.Parts, link{l.Sitemap + name, v.Range, len(entries)})
 	})
+	parts.begin /= 4 // fewer pages a document are of no use to people
 	for _, e := range g.entries {
 		parts.add(held{path: e.path}, l.row(e))
 	}

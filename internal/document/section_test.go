@@ -39,38 +39,26 @@ func foldersOf(folders ...string) (pages []page.Page) {
 	return pages
 }
 
-// shape is what a set consists of: each document with its pages, shards with a hash as one.
+// shape is what a set lists: each index, and each urlset with its pages, those with a hash as one.
 func shape(s *Set) string {
-	if s == nil {
-		return ""
-	}
-	pages := make(map[string]int)
 	var order []string
-	add := func(kind string, d *Document) {
-		name := kind + "sitemap"
-		if section := d.Section; section != "" {
-			name += "-" + section
+	pages := make(map[string]int)
+	for _, d := range s.All() {
+		name := "sitemap" + strings.TrimSuffix(d.Name, extension)
+		switch {
+		case d.Index:
+			name = "index:" + name
+		case d.Pages == 0:
+			continue
+		case IsHashed(d.Name):
+			name = name[:len(name)-12] + "#"
 		}
-		if d.Name != NameOfSection(d.Section) {
-			name += "-#"
-		}
-		if _, known := pages[name]; !known {
+		if _, isKnown := pages[name]; !isKnown {
 			order = append(order, name)
 		}
 		pages[name] += d.Pages
 	}
-	indexed := func(d *Document) string {
-		if d.Index {
-			return "index:"
-		}
-		return ""
-	}
-	add(indexed(s.Index), s.Index)
-	for _, d := range slices.Concat(s.Others, s.Shards) {
-		if d.Index || d.Pages > 0 {
-			add(indexed(d), d)
-		}
-	}
+	slices.Sort(order)
 	for i, name := range order {
 		if n := pages[name]; n > 0 {
 			order[i] = fmt.Sprintf("%s=%d", name, n)
