@@ -201,36 +201,24 @@ func TestLLMsTexts(t *testing.T) {
 			}
 		}
 	}
-	for _, link := range llmsOf(t, beside, hostilePages()...).links {
-		path, _ := url.PathUnescape(strings.TrimPrefix(link.url, base))
-		for other, said := range hostile {
-			if unescaped, _ := url.PathUnescape(other); unescaped == path && link.title != said[1] {
-				t.Errorf("%s: got %q, want %q", path, link.title, said[1])
-			}
-		}
-	}
 }
 
+// FuzzLLMs: a page is in the document as it says itself, whatever it says.
 func FuzzLLMs(f *testing.F) {
 	f.Add("A *title*", "# [a](b)", "a(b)/c?d=&lt;")
 	f.Add("1. {{a}}", "<b>\\", "%5B%5D/Optional")
 	f.Add("__a__ #", "```", "Optional/")
 	f.Fuzz(func(t *testing.T, title, description, path string) {
 		path, err := page.Normal("/" + path)
-		if err != nil || path == "/" {
+		if err != nil {
 			return
 		}
-		d := llmsOf(t, beside, described("/", 0, title, description), described(path, 0, title, description))
-		if want := cmp.Or(clean(title), "example.com"); d.title != want || d.summary != clean(description) {
-			t.Errorf("got %q, %q, want %q, %q", d.title, d.summary, want, clean(description))
-		}
-		want, _ := url.PathUnescape(base + path)
-		isIt := func(l llmsLink) bool {
-			got, _ := url.PathUnescape(l.url)
-			return got == want && l.title == cmp.Or(clean(title), pathLabel(path)) && l.description == clean(description)
-		}
-		if len(d.links) != 2 || !slices.ContainsFunc(d.links, isIt) {
-			t.Errorf("got %q, without %q", d.links, path)
+		d := llmsOf(t, beside, described(path, 0, title, description))
+		got := d.links[0]
+		wantURL, _ := url.PathUnescape(base + path)
+		gotURL, _ := url.PathUnescape(got.url)
+		if gotURL != wantURL || got.title != cmp.Or(clean(title), pathLabel(path)) || got.description != clean(description) {
+			t.Errorf("got %+v", got)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package document
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -262,45 +261,4 @@ func TestWords(t *testing.T) {
 			}
 		}
 	}
-}
-
-// shuffled is a title of random characters of all kinds.
-func shuffled(r *rand.Rand) string {
-	kinds := []string{"<b>", "&amp;", `"`, "'", "+", "\x00", "\u202e", "ש", "👩‍👧", "\xff", " ", "</script>", "{{.}}", "a"}
-	var b strings.Builder
-	for range r.IntN(40) {
-		b.WriteString(kinds[r.IntN(len(kinds))])
-	}
-	return b.String()
-}
-
-// FuzzBuilder: each page is in the pages for people, whatever it is called, and what is beside them is well-formed.
-func FuzzBuilder(f *testing.F) {
-	for path, title := range hostile {
-		f.Add(path, title[0], uint16(1), uint64(1))
-	}
-	f.Add("/a/b/c/", "x", uint16(2000), uint64(7))
-	f.Fuzz(func(t *testing.T, path, title string, n uint16, seed uint64) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		var pages []page.Page
-		for i := range n%3000 + 1 {
-			p, err := page.Normal("/" + strings.Repeat(path, r.IntN(3)) + fmt.Sprintf("/%d", i%7) + path)
-			if err == nil && len(p) <= page.MaxLoc {
-				pages = append(pages, titled(p, 1+r.Int64N(1<<40), title+shuffled(r)))
-			}
-		}
-		slices.SortFunc(pages, page.Compare)
-		pages = slices.CompactFunc(pages, func(a, b page.Page) bool { return a.Path == b.Path })
-		if len(pages) == 0 {
-			return
-		}
-		l := readAll(t, build(t, pages, nil, beside))
-		for _, p := range pages {
-			if _, isThere := l.labels[base+p.Path]; !isThere {
-				t.Fatalf("%q is missing", p.Path)
-			}
-		}
-		pages[0].LastMod = 1
-		feedOf(t, beside, pages...)
-	})
 }

@@ -71,8 +71,11 @@ func Restore(
 	// A storage may have lost some: an index without one of its shards was served once.
 	isComplete := len(g.Documents()) >= m.Documents
 	hasAll := s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
-	if malformed != nil || !isComplete || !hasAll {
-		return nil, fmt.Errorf("restoring the sitemap: %w: documents are missing or malformed: %v", store.ErrDamaged, malformed)
+	if !isComplete || !hasAll {
+		malformed = errors.Join(malformed, errors.New("documents are missing"))
+	}
+	if malformed != nil {
+		return nil, fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, malformed)
 	}
 	s.complete()
 	s.leadOn()

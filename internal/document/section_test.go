@@ -205,8 +205,6 @@ func TestRetiredSections(t *testing.T) {
 	}{
 		{"as before", pages, "old:a small:b", "-old -small"},
 		{"both renamed", pages, "new:a tiny:b", ""},
-		{"exchanged", pages, "small:a old:b", "-old -small"},
-		{"removed, without pages", foldersOf("c:3"), "", ""},
 		{"removed, all else in a section", foldersOf("c:3"), "c:c", ""},
 		{"renamed, without pages", foldersOf("b:3", "c:300"), "new:a small:b", "-small"},
 		{"in one document", foldersOf("a:30", "b:3", "c:300"), "old:a small:b", "-old -small"},

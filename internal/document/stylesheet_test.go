@@ -39,7 +39,6 @@ func TestStylesheetColumns(t *testing.T) {
 	}{
 		{"paths", pagesOf("/"), false, ""},
 		{"a date that is written in no form", []page.Page{{Path: "/", LastMod: 1 << 40}}, false, ""},
-		{"one date", []page.Page{{Path: "/"}, {Path: "/a", LastMod: 1}, {Path: "/b"}}, false, dates},
 		{"all", []page.Page{{Path: "/", LastMod: 1, ChangeFreq: 1}, {Path: "/a", Priority: 1}}, false,
 			dates + "--changefreq: 6rem;\n--priority: 7rem;\n"},
 		{"pages for people", pagesOf("/"), true, people},
