@@ -210,8 +210,13 @@ func TestNameComesBack(t *testing.T) {
 	if only.Find(last.Name) != only.Index || only.Index.ETag != last.ETag {
 		t.Fatalf("%s is not the only document, with the same bytes", last.Name)
 	}
-	if after := build(t, pages, only, o); after.XMLDigest() != before.XMLDigest() {
+	after := build(t, pages, only, o)
+	if after.XMLDigest() != before.XMLDigest() {
 		t.Error("the shards are others")
+	}
+	// The first one has always the same name.
+	if earlier := build(t, slices.Concat(numberedBy(500, "/a/%d"), pages), after, o); earlier.Find(earlier.Shards[0].Name) != earlier.Shards[0] {
+		t.Error("the name of the first shard leads to another one")
 	}
 }
 

@@ -74,3 +74,21 @@ func TestClean(t *testing.T) {
 		}
 	}
 }
+
+// TestEndings: the name of the site is what more than half of the titles end in, and four at least.
+func TestEndings(t *testing.T) {
+	for titles, want := range map[string]string{
+		"a | S;b | S;c | S;d | S;e":       "S",
+		"a | S;b | S;c | S;d | S;e;f;g;h": "",
+		"a | S;b - S;c | T - S":           "",
+		"a;b;c;d;e":                       "",
+	} {
+		e := endings{count: make(map[string]int)}
+		for title := range strings.SplitSeq(titles, ";") {
+			e.add(title)
+		}
+		if got := e.most(); got != want {
+			t.Errorf("%s: got %q, want %q", titles, got, want)
+		}
+	}
+}

@@ -33,7 +33,7 @@ type llmsDocument struct {
 type llmsLink struct{ heading, title, url, description string }
 
 // outline is each heading and the paths below it.
-func (d *llmsDocument) outline() string {
+func (d llmsDocument) outline() string {
 	var lines []string
 	last := ""
 	for _, link := range d.links {
@@ -287,6 +287,22 @@ func TestLLMsFolders(t *testing.T) {
 				t.Errorf("%+v: %s has %d links", test, heading, n)
 			}
 		}
+	}
+}
+
+// TestLLMsManyFolders: pages of folders beyond those that are counted do not take the room of others.
+func TestLLMsManyFolders(t *testing.T) {
+	var pages []page.Page
+	add := func(n int, path string, depth uint8) {
+		for i := range n {
+			pages = append(pages, described(fmt.Sprintf(path, i), depth, "", ""))
+		}
+	}
+	add(600, "/a/%03d", 1)
+	add(maxTurns, "/b%05d/", 9)
+	add(600, "/x/%03d", 1)
+	if got := llmsOf(t, beside, pages...).outline(); strings.Contains(got, "/x/") {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -125,13 +125,13 @@ func TestPeople(t *testing.T) {
 		},
 		"groups": {
 			map[string]string{
-				"/": "Home", "/blog/": "Our blog", "/blog/a": "A", "/blog/b": "B", "/blog/c": "C", "/docs": "The manual", "/docs/a": "D",
+				"/": "Home", "/blog/": "Our blog", "/blog/a": "A", "/blog/b": "B", "/blog/c": "C", "/docs": "The manual", "/docs/": "Contents", "/docs/a": "D",
 				"/docs/b": "E", "/docs/c": "F", "/docs/d": "G", "/x/a": "Alone",
 			}, "",
 			[]string{
-				"Home", "Pages 2", "Alone /x/a 2023-11-24", "Home / 2023-11-14",
+				"Home", "Pages 2", "Alone /x/a 2023-11-25", "Home / 2023-11-14",
 				"Our blog 4", "A /blog/a 2023-11-16", "B /blog/b 2023-11-17", "C /blog/c 2023-11-18",
-				"The manual 5", "D /docs/a 2023-11-20", "E /docs/b 2023-11-21", "F /docs/c 2023-11-22", "G /docs/d 2023-11-23",
+				"The manual 6", "Contents /docs/ 2023-11-20", "D /docs/a 2023-11-21", "E /docs/b 2023-11-22", "F /docs/c 2023-11-23", "G /docs/d 2023-11-24",
 			},
 		},
 		"the name of the site": {
@@ -169,10 +169,11 @@ func TestPeopleOfSections(t *testing.T) {
 	o.SectionOf = func(path string) string { return map[bool]string{true: "news"}[len(path) == 2] }
 	pages := pagesOf("/a", "/b", "/c", "/d")
 	for _, p := range slices.Clone(pages) {
-		pages = append(pages, numberedBy(5, p.Path+"/%d")...)
+		pages = append(pages, numberedBy(600, p.Path+"/%d")...)
 	}
+	pages = append(pages, page.Page{Path: "/news"})
 	slices.SortFunc(pages, page.Compare)
-	if l := readAll(t, build(t, pages, nil, o)); len(l.labels) != len(pages) {
+	if l := readAll(t, build(t, pages, nil, o)); len(l.labels) != len(pages)-4 { // which are above the pages of others
 		t.Errorf("%d of %d pages are listed", len(l.labels), len(pages))
 	}
 }

@@ -69,9 +69,7 @@ func Restore(
 		}
 	}
 	// A storage may have lost some: an index without one of its shards was served once.
-	isComplete := len(g.Documents()) >= m.Documents
-	hasAll := s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
-	if !isComplete || !hasAll {
+	if s.Index == nil || len(g.Documents()) < m.Documents {
 		malformed = errors.Join(malformed, errors.New("documents are missing"))
 	}
 	if malformed != nil {

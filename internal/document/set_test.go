@@ -252,7 +252,7 @@ func TestRestoreMalformed(t *testing.T) {
 		meta      string
 		documents []store.StoredDocument
 	}{
-		"nothing":            {string(meta), nil},
+		"nothing":            {"{}", nil},
 		"no index":           {string(meta), all[1:]},
 		"no shards":          {string(meta), all[:1]},
 		"not all shards":     {string(meta), all[:len(all)-1]},
