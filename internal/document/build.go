@@ -107,7 +107,7 @@ var noExtensions = new(page.Extensions)
 // The pages of a section have documents of their own, which do not depend on other pages.
 //
 // Build holds the entries of one document, of one for each section, and of those that workers compress; for people, titles
-// and paths of up to a million pages; and for each of the other documents, up to 2,000 pages.
+// and paths of up to a million pages; and for each of the other documents, up to 1,000 pages.
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Set, o Options) (*Set, error) {
 	b := newBuilder(previous, o)
 	defer func() { _ = b.workers.Wait() }() // also after an error: nothing outlives Build

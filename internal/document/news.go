@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/text/language"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Bounds of a news sitemap (https://developers.google.com/search/docs/crawling-indexing/sitemaps/news-sitemap).
@@ -78,16 +76,6 @@ func (a article) compare(other article) int {
 	return cmp.Or(cmp.Compare(other.published, a.published), strings.Compare(a.path, other.path))
 }
 
-// newsTimes returns from when until when an article is news.
-func newsTimes(e *page.Extensions) (from, until time.Time) {
-	published := time.Unix(e.Published, 0).UTC()
-	until = published.Add(newsFor)
-	if e.PublishedDay {
-		return published.Add(-dayBegins), until
-	}
-	return published.Add(-clockSkew), until
-}
-
 func (n *news) add(p listed) {
 	of := n.News
 	if of.Match != nil && !of.Match(p.Path) {
@@ -102,7 +90,12 @@ func (n *news) add(p listed) {
 		return
 	}
 	a := article{path: p.Path, published: e.Published, day: e.PublishedDay}
-	from, until := newsTimes(e)
+	published := time.Unix(e.Published, 0).UTC()
+	from := published.Add(-clockSkew)
+	if e.PublishedDay {
+		from = published.Add(-dayBegins)
+	}
+	until := published.Add(newsFor)
 	for _, at := range []time.Time{from, until} {
 		isNext := n.made.Until.IsZero() || at.Before(n.made.Until)
 		if at.After(n.Now) && isNext {
