@@ -3,7 +3,6 @@ package document
 import (
 	"cmp"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
@@ -14,15 +13,8 @@ func (n number) compare(other number) int { return cmp.Compare(n, other) }
 // TestFirst: the first ones are kept in order, in whichever order they come, and no more.
 func TestFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for i := range 200 {
+	for range 200 {
 		all := r.Perm(r.IntN(100))
-		switch i % 3 {
-		case 0:
-			slices.Sort(all)
-		case 1:
-			slices.Sort(all)
-			slices.Reverse(all)
-		}
 		f := first[number]{most: 1 + r.IntN(50)}
 		for _, n := range all {
 			f.add(number(n))

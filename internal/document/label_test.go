@@ -56,7 +56,6 @@ func TestHeadline(t *testing.T) {
 
 func TestClean(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
-		{"plain", "A title", "A title"},
 		{"white space", "\n A\t\u2028title \u00a0\r\n", "A title"},
 		{"controls", "a\x00b\x1b[31mc\u0085d\x7f\u009b", "ab[31mc d"},
 		{"not UTF-8", "a\xff\xc3b", "a\uFFFD\uFFFDb"},

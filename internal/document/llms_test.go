@@ -84,41 +84,14 @@ func parseMarkdown(t testing.TB, body string) (d llmsDocument) {
 	return d
 }
 
-// How the parser of llmstxt.org, which others follow, finds what it takes (llms_txt/miniparse.py).
-var (
-	llmsHeading = regexp.MustCompile(`(?m)^##\s*(.*?)$`)
-	llmsItem    = regexp.MustCompile(`-\s*\[([^\]]+)\]\(([^)]+)\)(?::\s*(.*))?`)
-)
-
-// checkSimply reads a document as that parser does, which leaves texts as they are written, and wants as many links.
-func checkSimply(t testing.TB, body string, links int) {
-	t.Helper()
-	seen := make(map[string]bool)
-	chapters := llmsHeading.Split(body, -1)
-	for i, heading := range llmsHeading.FindAllString(body, -1) {
-		if seen[heading] {
-			t.Errorf("two headings %q, of which it takes one", heading)
-		}
-		seen[heading] = true
-		for line := range strings.SplitSeq(strings.TrimSpace(chapters[i+1]), "\n") {
-			if llmsItem.FindString(line) != line {
-				t.Errorf("it breaks off in %q", line)
-			}
-			links--
-		}
-	}
-	if links != 0 {
-		t.Errorf("it reads %d links less", links)
-	}
-}
-
-// llmsOf is what both readers understand of the document of pages, with what holds for any.
+// llmsOf is what a reader understands of the document of pages, with what holds for any. Parsers of the format find a link by its
+// brackets.
 func llmsOf(t testing.TB, o Options, pages ...page.Page) llmsDocument {
 	t.Helper()
 	body := bodyOf(t, LLMs, o, pages...)
 	d := parseMarkdown(t, body)
-	checkSimply(t, body, len(d.links))
-	if len(body) > maxLLMs || len(d.links) > maxLinks || !utf8.ValidString(body) || !strings.Contains(body[:min(len(body), MaxBeginning)], Mark) {
+	items := regexp.MustCompile(`(?m)^-\s*\[([^\]]+)\]\(([^)]+)\)(?::\s*(.*))?$`).FindAllString(body, -1)
+	if len(items) != len(d.links) || len(body) > maxLLMs || len(d.links) > maxLinks || !utf8.ValidString(body) || !strings.Contains(body[:min(len(body), MaxBeginning)], Mark) {
 		t.Errorf("%d bytes, %d links", len(body), len(d.links))
 	}
 	return d

@@ -209,9 +209,6 @@ func TestNewsMatch(t *testing.T) {
 	if _, news := newsOf(t, newsOptions(), pages...); news.Pages != 2 || len(news.LeftOut) != 0 {
 		t.Errorf("without patterns: got %+v", news)
 	}
-	if _, news := newsOf(t, beside, pages...); news != nil {
-		t.Errorf("without the option: got %+v", news)
-	}
 }
 
 // TestNewsTitles: a title is the headline, or else that of the page, without the names of the site.
@@ -219,7 +216,6 @@ func TestNewsTitles(t *testing.T) {
 	for _, test := range []struct{ headline, title, want string }{
 		{"A headline | The Example Times", "A title", "A headline"},
 		{"", "A title :: Example – home", "A title"},
-		{"", "A title — example.com", "A title"},
 		{" \u202e ", "A title", "A title"},
 		{"\x00", "\x01", ""},
 	} {

@@ -168,17 +168,6 @@ func checkSections(t *testing.T, s *Set, pages []page.Page, o Options) {
 	}
 }
 
-// TestHoldingInSection: what sorts before the first page of a section would be in its first shard.
-func TestHoldingInSection(t *testing.T) {
-	s := build(t, foldersOf("a:300", "b:300"), nil, inFolders(Options{ShardURLs: 100}, "x:b"))
-	last := s.Shards[len(s.Shards)-1].Name
-	for path, want := range map[string]string{"/": "-x-000000000000.xml", "/b/000000": "-x-000000000000.xml", "/a/000000": "-x-000000000000.xml", "/z": last} {
-		if got := s.Holding("x", path).Name; got != want {
-			t.Errorf("%s is in %s, want %s", path, got, want)
-		}
-	}
-}
-
 // TestSectionURLs: documents of many sections are smaller, as each is held.
 func TestSectionURLs(t *testing.T) {
 	for _, test := range []struct{ sections, shardURLs, want int }{
