@@ -61,7 +61,7 @@ func TestShards(t *testing.T) {
 	for _, d := range s.Shards {
 		last := pages[i+d.Pages-1]
 		text := read(t, d.Text)
-		if d.LastMod != last.LastMod || d.LastModDay != last.LastModDay || d.First != pages[i].Path || s.Holding("", last.Path+"x") != d || strings.Count(text, "\n") != d.Pages || int64(len(text)) != d.TextSize {
+		if d.LastMod != last.LastMod || d.LastModDay != last.LastModDay || d.First != pages[i].Path || s.Holding("gone", last.Path+"x") != d || strings.Count(text, "\n") != d.Pages || int64(len(text)) != d.TextSize {
 			t.Errorf("got %+v from %s to %s", d, pages[i].Path, last.Path)
 		}
 		i += d.Pages

@@ -232,11 +232,10 @@ func TestPeopleBound(t *testing.T) {
 // TestPeopleLook: the operator's title and stylesheet count, and the front page says the language and direction.
 func TestPeopleLook(t *testing.T) {
 	for lang, want := range map[string][]string{
-		"":        {`lang="en" dir="ltr"`, ">Home<", "Sitemap – "},
-		"de":      {`lang="de" dir="ltr"`, ">Startseite<", "Übersicht – "},
-		"ar":      {`lang="ar" dir="rtl"`, ">الرئيسية<"},
-		"he":      {`lang="he" dir="rtl"`, ">Home<"},
-		"unknown": {`lang="unknown" dir="ltr"`, ">Home<"},
+		"":   {`lang="en" dir="ltr"`, ">Home<", "Sitemap – "},
+		"de": {`lang="de" dir="ltr"`, ">Startseite<", "Übersicht – "},
+		"ar": {`lang="ar" dir="rtl"`, ">الرئيسية<"},
+		"he": {`lang="he" dir="rtl"`, ">Home<"},
 	} {
 		o := beside
 		o.People = &People{Title: "Our <name>", CSS: "/look.css?a=1&b=2"}

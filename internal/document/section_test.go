@@ -79,7 +79,6 @@ func TestSections(t *testing.T) {
 	}{
 		{"off", foldersOf("a:3", "b:3"), "", "sitemap=6"},
 		{"two", foldersOf("a:3", "b:4", "c:5"), "x:a y:b", "index:sitemap sitemap-#=5 sitemap-x=3 sitemap-y=4"},
-		{"nothing", foldersOf("a:3"), "x:b", "sitemap=3"},
 		{"everything", foldersOf("a:3"), "x:a", "index:sitemap sitemap-x=3"},
 		{"shards of a section", all[:304], "x:a", "index:sitemap index:sitemap-x sitemap-#=4 sitemap-x-#=300"},
 		{"shards of the rest", all[300:], "x:b", "index:sitemap sitemap-#=300 sitemap-x=4"},

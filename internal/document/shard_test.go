@@ -137,13 +137,15 @@ func TestHeldIsBounded(t *testing.T) {
 	high := slices.DeleteFunc(inFoldersOf200(20_000), func(p page.Page) bool { return xxhash.Sum64String(p.Path) <= begin })
 	for _, test := range []struct {
 		pages []page.Page
+		room  int
 		held  int // at most
 	}{
-		{inFoldersOf200(100_000), 12 * most},
-		{high, maxPiece*most + 1},
+		{inFoldersOf200(100_000), maxBytes, 12 * most},
+		{high, maxBytes, maxPiece*most + 1},
+		{high, 10 * len(entryOf(high[0])), maxPiece*10 + 1},
 	} {
 		atMost, emitted, shards := 0, 0, 0
-		c := newCutter(most, maxBytes, func(s shard) {
+		c := newCutter(most, test.room, func(s shard) {
 			emitted += len(s.pages)
 			shards++
 		})
@@ -152,7 +154,7 @@ func TestHeldIsBounded(t *testing.T) {
 			atMost = max(atMost, i+1-emitted)
 		}
 		c.end()
-		if atMost > test.held || emitted/shards < most/4 {
+		if atMost > test.held || emitted/shards < test.held/maxPiece/4 {
 			t.Errorf("held %d pages, made %d shards of %d", atMost, shards, emitted)
 		}
 	}
