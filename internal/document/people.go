@@ -68,16 +68,9 @@ type group struct {
 	// What the template shows.
 	Heading string
 	URL     string        // of the page that introduces the others; or ""
+	Count   int           // of its pages
 	Parts   []link        // to the documents with its pages,
 	Rows    template.HTML // or these pages
-}
-
-// Count is the number of the group's pages.
-func (g *group) Count() int {
-	if g.URL != "" {
-		return len(g.entries) + 1
-	}
-	return len(g.entries)
 }
 
 // entry is a page of a group.
@@ -150,7 +143,7 @@ func (l *people) finish() {
 	for _, g := range l.arrange(v.Words.Pages) {
 		l.show(g, v)
 		if len(g.Parts) == 1 {
-			whole.Parts = append(whole.Parts, link{g.Parts[0].URL, g.Heading, g.Count()})
+			whole.Parts = append(whole.Parts, link{g.Parts[0].URL, g.Heading, g.Count})
 			continue
 		}
 		v.Groups = append(v.Groups, g)
@@ -184,9 +177,11 @@ func (l *people) arrange(heading string) []*group {
 			// "/news/" and "/news" introduce the group "news".
 			of := shown[strings.Trim(strings.TrimPrefix(e.path, l.root()), "/")]
 			if of == nil || of.URL != "" {
+				g.Count++
 				g.entries = append(g.entries, e)
 				continue
 			}
+			of.Count++
 			of.URL = l.Base + e.path
 			of.Heading = cmp.Or(e.title, of.Heading)
 		}
@@ -195,7 +190,7 @@ func (l *people) arrange(heading string) []*group {
 		return strings.Compare(l.sortKey(a.Heading, a.key), l.sortKey(b.Heading, b.key))
 	})
 	groups = slices.Insert(groups, 0, rest)
-	return slices.DeleteFunc(groups, func(g *group) bool { return g.Count() == 0 })
+	return slices.DeleteFunc(groups, func(g *group) bool { return g.Count == 0 })
 }
 
 // show makes the rows of a group, as a person sorts them, or the documents that have them.
@@ -235,6 +230,7 @@ func (l *people) show(g *group, v view) {
 	if len(g.entries) > 0 { // else all of its pages introduce other groups
 		parts.end()
 	}
+	g.entries = nil // before the next group is sorted
 }
 
 // digits are a number in a text.
