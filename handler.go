@@ -148,11 +148,6 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, next cad
 	if err != nil {
 		return unavailable(w, err)
 	}
-	return s.respond(w, r, next, want)
-}
-
-// respond is serveDocument for a site.
-func (s *site) respond(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, want wanted) error {
 	snapshot, err := s.snapshot(r.Context())
 	if err == nil {
 		snapshot, err = s.lookUp(r.Context(), snapshot, want.name)

@@ -1,9 +1,7 @@
 package sitemap
 
 import (
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
@@ -67,12 +65,11 @@ func (h *Handler) compileNews(c *option.Checker) {
 	}
 	c.Refuse(isPattern(name), "news '%s': write the name of the publication before the path patterns", name)
 	c.Refuse(name == "", "news needs the name of the publication: use 'news %s'", newsUsage)
-	c.Refuse(len(name) > maxPublication || !utf8.ValidString(name),
+	c.Refuse(len(name) > maxPublication,
 		"news '%.50s': the name of a publication has at most %d bytes, in UTF-8", name, maxPublication)
 	c.Refuse(strings.Contains(name, "{"), "news '%s': placeholders are not replaced", name)
 	c.Refuse(s.crawl.Off, "crawl is off: news needs fetched pages: remove 'crawl off', or news")
-	isNews := func(section Section) bool { return document.NameOfSection(section.Name) == document.NewsSitemap }
-	c.Refuse(slices.ContainsFunc(h.Sections, isNews),
+	c.Refuse(s.sections.has("news"),
 		"section 'news' would have the URL of the news sitemap: give it another name, or remove news")
 	c.Refuse(s.schema == document.Schema084, "schema 0.84 has no news: remove 'schema 0.84', or news")
 	match := compilePatterns(c, "news", h.News.Match)

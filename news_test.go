@@ -1,11 +1,9 @@
 package sitemap
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
@@ -175,102 +172,5 @@ func TestNewsReport(t *testing.T) {
 	without.wantPages(s, 1)
 	if got := s.published().report.News; got != nil {
 		t.Errorf("without the option: got %+v", got)
-	}
-}
-
-// TestNewsServed: the news sitemap is served as a sitemap in two forms, and requests for it count as such.
-func TestNewsServed(t *testing.T) {
-	b := newsBench(t, nil)
-	b.app.now = func() time.Time { return b.clock }
-	b.publishes(map[string]time.Time{"/a": b.clock})
-	b.wantPages(b.site("named.example"), 1)
-	const url = "http://named.example/sitemap-news.xml"
-	for _, test := range []struct {
-		method, target string
-		status         int
-		contentType    string // "": the next handler responds
-	}{
-		{"GET", url, 200, contentXML}, {"HEAD", url, 200, contentXML}, {"GET", url + ".gz", 200, contentGzip}, {"POST", url, 405, ""},
-		{"GET", "http://named.example/sitemap-news.txt", 404, ""}, {"GET", "http://named.example/sitemap-other.xml", 404, ""},
-	} {
-		header, status, _ := b.serve(b.request(test.method, test.target, nil))
-		isNext := status != 405 && test.contentType == ""
-		if (header.Get("X-Next") != "") != isNext || !isNext && (status != test.status || header.Get("Content-Type") != test.contentType) {
-			t.Errorf("%s %s: got status %d, %v", test.method, test.target, status, header)
-		}
-	}
-	if s := b.site("named.example"); !s.isDocument("/sitemap-news.xml") || s.newsURL() != url {
-		t.Errorf("its URL is %s", s.newsURL())
-	}
-}
-
-// TestNewsOrSection: the name of the news sitemap may be that of a section at another time. A refresh makes what the configuration
-// wants by that name.
-func TestNewsOrSection(t *testing.T) {
-	b := newBench(t, nil)
-	b.app.now = func() time.Time { return b.clock }
-	b.publishes(map[string]time.Time{"/": {}, "/a": b.clock.Add(-time.Hour)})
-	s := b.site("named.example")
-	var configurations uint64
-	configure := func(news *News, sections ...string) {
-		t.Helper()
-		b.handler.News = news
-		b.handler.Sections = given(sections...)
-		if err := b.handler.compile(""); err != nil {
-			t.Fatal(err)
-		}
-		configurations++
-		b.handler.settings.digest = configurations
-	}
-	const none, ofSection, ofNews = "none", "section", "news"
-	want := func(want string) {
-		t.Helper()
-		var text [2]string
-		for i, extension := range []string{".xml", ".txt"} {
-			w := httptest.NewRecorder()
-			missing := errors.New("there is none")
-			next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return missing })
-			err := b.handler.ServeHTTP(w, b.request(http.MethodGet, "http://named.example/sitemap-news"+extension, nil), next)
-			if err != nil && err != missing {
-				t.Fatal(err)
-			}
-			text[i] = w.Body.String()
-		}
-		got := none
-		switch {
-		case strings.Contains(text[0], "<news:news>") && text[1] == "":
-			got = ofNews
-		case strings.HasPrefix(text[0], "<?xml") && text[1] == "http://named.example/a\n":
-			got = ofSection
-		case text != [2]string{}:
-			got = strings.Join(text[:], " ")
-		}
-		if got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		isNamed := slices.Contains(s.namedURLs(s.published().snapshot), s.newsURL())
-		if isNamed != (want == ofNews) {
-			t.Errorf("robots.txt names it: %t", isNamed)
-		}
-	}
-	news := &News{Publication: "The Example Times"}
-	b.refresh(s)
-	want(none)
-	for i, test := range []struct {
-		news    *News
-		section string
-		want    string
-	}{
-		{nil, "news /a", ofSection},
-		{news, "blog /a", ofNews},
-		{nil, "news /a", ofSection},
-		{nil, "blog /a", none},
-		{news, "blog /a", ofNews},
-		{nil, "blog /a", none},
-	} {
-		t.Log("step", i)
-		configure(test.news, test.section)
-		b.refresh(s)
-		want(test.want)
 	}
 }

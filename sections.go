@@ -81,13 +81,15 @@ type sectionStatus struct {
 
 // sectionsStatus is what there is to show of the sections by which a publication was made, in their order.
 func (s *site) sectionsStatus(served *publication) []sectionStatus {
-	listed := served.snapshot.Sections()
+	listed := make(map[string]document.Section)
+	for _, section := range served.snapshot.Sections() {
+		listed[section.Name] = section
+	}
 	var all []sectionStatus
 	for _, name := range served.sections.names() {
-		st := sectionStatus{Section: document.Section{Name: name}}
-		i := slices.IndexFunc(listed, func(l document.Section) bool { return l.Name == name })
-		if i >= 0 {
-			st.Section = listed[i]
+		st := sectionStatus{Section: listed[name]}
+		st.Name = name
+		if st.Pages > 0 {
 			st.Sitemap = s.origin + s.docPath(document.NameOfSection(name))
 		}
 		all = append(all, st)

@@ -54,22 +54,6 @@ func TestSectionOf(t *testing.T) {
 	}
 }
 
-func BenchmarkSectionOf(b *testing.B) {
-	var lines []string
-	for i := range document.MaxSections {
-		lines = append(lines, fmt.Sprintf("s%d /folder-%d/*", i, i))
-	}
-	all := compiledSections(b, lines...)
-	for _, path := range []string{"/folder-99/page.html", "/other/page.html", "/other/p%C3%A4ge.html"} {
-		b.Run(path, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				all.of(path)
-			}
-		})
-	}
-}
-
 // TestUnknownSections: a name that the configuration does not know is the next handler's. It makes no site, and waits for nothing.
 func TestUnknownSections(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.Sections, h.IndexNow = given("blog /blog/*"), new(IndexNow) })

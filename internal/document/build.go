@@ -23,8 +23,9 @@ const (
 	maxBytes  = 52_428_800 // of a document, uncompressed
 )
 
-// maxFrame is what an XML document has besides entries, in bytes at most: the name of its stylesheet may be long.
-const maxFrame = MaxBeginning
+// maxEntryBytes are the most bytes of the entries of an XML document. Besides them, there is the name of its stylesheet, which may be
+// long.
+const maxEntryBytes = maxBytes - MaxBeginning
 
 // Bounds of memory. Where pages of all sections come in turns, as with a pattern such as */de/*, each section holds those of one
 // document at once: a million in all, each of which takes about 200 bytes besides extensions, beside those that are in no section.
@@ -78,7 +79,7 @@ func (o *Options) host() string { return o.Base[strings.Index(o.Base, "//")+2:] 
 // part is a kind of documents beside the XML of the pages. It is given each page once, in order, and makes its documents at the
 // end.
 type part interface {
-	add(p page.Page, section string)
+	add(p listed)
 	finish()
 }
 
@@ -89,16 +90,15 @@ type builder struct {
 	made     *Set
 	workers  errgroup.Group     // without errors
 	entry    []byte             // of the page that is added, to be overwritten
-	rest     *cutter            // of pages that are in no section
-	sections map[string]*cutter // by section
+	cutters  map[string]*cutter // by section; "": of pages that are in none
 	parts    []part
-	feed     *feed
-	front    front
+	feedURL  string // "": there is no feed
+	front    listed // the page whose path is the sitemap's folder, if it is listed
 	endings  endings
 }
 
-// front is what there is to know of the page whose path is the sitemap's folder; "": it has none.
-type front struct{ title, description, lang string }
+// noExtensions are those of a page of which nothing is known beside its entry.
+var noExtensions = new(page.Extensions)
 
 // Build builds the set of documents of pages, which come in the order of [page.Compare] without duplicates. A document that
 // has the same name and bytes in the previous set, which may be nil, is taken from there. Equal pages and options give equal
@@ -107,7 +107,7 @@ type front struct{ title, description, lang string }
 // The pages of a section have documents of their own, which do not depend on other pages.
 //
 // Build holds the entries of one document, of one for each section, and of those that workers compress; for people, titles
-// and paths of up to a million pages; and for each of the other documents, up to 2,000 pages.
+// and paths of up to a million pages; and for each of the other documents, up to 1,000 pages.
 func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Set, o Options) (*Set, error) {
 	b := newBuilder(previous, o)
 	defer func() { _ = b.workers.Wait() }() // also after an error: nothing outlives Build
@@ -125,27 +125,31 @@ func Build(ctx context.Context, pages iter.Seq2[page.Page, error], previous *Set
 
 func newBuilder(previous *Set, o Options) *builder {
 	o.Extended = o.Extended && o.Schema == Schema09
+	if o.SectionOf == nil {
+		o.SectionOf = func(string) string { return "" }
+	}
 	b := &builder{
 		Options:  o,
 		previous: previous,
 		made:     &Set{LeftOut: make(map[string]int)},
-		sections: make(map[string]*cutter),
+		cutters:  make(map[string]*cutter),
+		front:    listed{Page: page.Page{Extensions: noExtensions}},
 		endings:  endings{count: make(map[string]int)},
 	}
 	b.workers.SetLimit(max(o.Workers, 1)) // so no more bodies are held than there are workers
-	b.rest = b.newCutter("")
 	if o.Feed {
-		b.feed = newFeed(b)
-		b.parts = append(b.parts, b.feed)
+		// Before the pages for people, which name its URL.
+		b.parts = append(b.parts, &feed{builder: b, latest: first[atomEntry]{most: maxEntries}})
 	}
 	if o.People != nil {
-		b.parts = append(b.parts, newPeople(b))
+		b.parts = append(b.parts, &people{builder: b, groups: make(map[string]*group)})
 	}
 	if o.News != nil {
-		b.parts = append(b.parts, newNews(b))
+		b.made.News = &News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
+		b.parts = append(b.parts, &news{b, b.made.News, first[article]{most: maxArticles}})
 	}
 	if o.LLMs {
-		b.parts = append(b.parts, newLLMs(b))
+		b.parts = append(b.parts, &llms{b, first[nearPage]{most: maxLinks}, make(map[uint64]int)})
 	}
 	if o.Stylesheet {
 		b.parts = append(b.parts, &columns{builder: b})
@@ -155,20 +159,27 @@ func newBuilder(previous *Set, o Options) *builder {
 
 // add adds a page, which comes after all others. The parts have those, too, for which no XML document has room.
 func (b *builder) add(p page.Page) {
-	title := titleOf(p)
+	// Path and title may be parts of larger strings.
+	p.Path = strings.Clone(p.Path)
+	p.Extensions = cmp.Or(p.Extensions, noExtensions)
+	section := b.SectionOf(p.Path)
+	of := listed{p, strings.Clone(clean(p.Extensions.Title)), cmp.Or(section, b.firstFolder(p.Path))}
 	if p.Path == b.root() {
-		// Which may be parts of larger strings.
-		b.front.title = strings.Clone(title)
-		b.front.description = strings.Clone(descriptionOf(p))
-		b.front.lang = strings.Clone(extensionsOf(p).Lang)
+		b.front = of
 	}
-	b.endings.add(title)
-	section := b.sectionOf(p.Path)
+	b.endings.add(of.title)
 	for _, part := range b.parts {
-		part.add(p, section)
+		part.add(of)
 	}
 	b.entry = appendEntry(b.entry[:0], b.Base, p, b.Extended)
-	b.cutter(section).add(held{
+	if len(b.entry) > maxEntryBytes {
+		b.made.LeftOut[TooLarge]++
+		return
+	}
+	if b.cutters[section] == nil {
+		b.cutters[section] = b.newCutter(section)
+	}
+	b.cutters[section].add(held{
 		path:       p.Path,
 		lastMod:    p.LastMod,
 		lastModDay: p.LastModDay,
@@ -179,42 +190,18 @@ func (b *builder) add(p page.Page) {
 // siteNames are the names of the site, which titles need not repeat.
 func (b *builder) siteNames() []string { return []string{b.front.title, b.host(), b.endings.most()} }
 
-// sectionOf returns the section that a path is in; "": in none.
-func (b *builder) sectionOf(path string) string {
-	if b.SectionOf == nil {
-		return ""
-	}
-	return b.SectionOf(path)
-}
-
-// cutter is that of a section; "": of the rest.
-func (b *builder) cutter(section string) *cutter {
-	if section == "" {
-		return b.rest
-	}
-	c := b.sections[section]
-	if c == nil {
-		c = b.newCutter(section)
-		b.sections[section] = c
-	}
-	return c
-}
-
+// newCutter returns the cutter of a section; "": of the rest.
 func (b *builder) newCutter(section string) *cutter {
 	most := cmp.Or(b.ShardURLs, maxPages)
 	// It does not shrink with each further section: that would change the shards of the others.
 	if section != "" && len(b.Sections) > fewSections {
 		most = min(most, manyURLs)
 	}
-	return newCutter(most, maxBytes-maxFrame, func(s shard) { b.shard(section, s) })
+	return newCutter(most, maxEntryBytes, func(s shard) { b.shard(section, s) })
 }
 
 // shard makes the document of a shard of a section.
 func (b *builder) shard(section string, s shard) {
-	if len(s.entries) > maxBytes-maxFrame {
-		b.made.LeftOut[TooLarge]++ // a page that fits into no document is a shard of its own
-		return
-	}
 	if len(b.made.Shards) == maxShards {
 		b.made.LeftOut[NoRoom] += len(s.pages)
 		return
@@ -222,7 +209,7 @@ func (b *builder) shard(section string, s shard) {
 	d := &Document{
 		Name:    shardName(section, s.id),
 		Section: section,
-		First:   strings.Clone(s.pages[0].path), // it may be part of a larger string
+		First:   s.pages[0].path,
 		Pages:   len(s.pages),
 	}
 	// Whether a site has only one document shows when all sections have theirs.
@@ -247,11 +234,10 @@ func (b *builder) shard(section string, s shard) {
 
 // finish makes the documents that are left, waits for all, and adds the index.
 func (b *builder) finish() *Set {
-	names := slices.Sorted(maps.Keys(b.sections))
-	for _, name := range names {
-		b.sections[name].end()
+	sections := slices.Sorted(maps.Keys(b.cutters))
+	for _, section := range slices.Backward(sections) { // the rest comes last: see shard
+		b.cutters[section].end()
 	}
-	b.rest.end() // after all sections: see shard
 	s := b.made
 	if len(s.Shards) == 0 {
 		return nil
@@ -264,29 +250,30 @@ func (b *builder) finish() *Set {
 		s.Index = only
 		s.Shards = nil
 	} else {
-		for _, name := range names {
-			b.sectionIndex(name)
-		}
+		b.sectionIndexes()
 		s.Index = &Document{Name: extension, Index: true}
 		b.write(s.Index, b.index(s.Shards))
 	}
 	_ = b.workers.Wait()
 	s.complete()
-	s.retire(b.previous, b.Now, b.sectionOf)
+	s.retire(b.previous, b.Now, b.SectionOf)
 	return s
 }
 
-// sectionIndex makes the index of a section whose pages are not in one document.
-func (b *builder) sectionIndex(section string) {
-	isOther := func(d *Document) bool { return d.Section != section }
-	shards := slices.DeleteFunc(slices.Clone(b.made.Shards), isOther)
-	name := NameOfSection(section)
-	if len(shards) == 0 || shards[0].Name == name {
-		return // it needs none
+// sectionIndexes makes the indexes of sections whose pages are not in one document.
+func (b *builder) sectionIndexes() {
+	shards := make(map[string][]*Document)
+	for _, d := range b.made.Shards {
+		shards[d.Section] = append(shards[d.Section], d)
 	}
-	d := &Document{Name: name, Section: section, Index: true, First: shards[0].First}
-	b.made.Others = append(b.made.Others, d)
-	b.write(d, b.index(shards))
+	for section, of := range shards {
+		if section == "" || !IsHashed(of[0].Name) {
+			continue
+		}
+		d := &Document{Name: NameOfSection(section), Section: section, Index: true, First: of[0].First}
+		b.made.Others = append(b.made.Others, d)
+		b.write(d, b.index(of))
+	}
 }
 
 // file makes a document beside the XML. A type is that of a text; "": it is XML.
@@ -310,7 +297,12 @@ func (b *builder) write(d *Document, body []byte) {
 		d.Modified = old.Modified
 		return
 	}
-	d.Modified = b.modifiedAfter(old)
+	d.Modified = b.Now.Truncate(time.Second).UTC()
+	// HTTP dates are whole seconds, and clocks may be set back: a client that asks by the date of the version before would not get
+	// this one.
+	if old != nil && !d.Modified.After(old.Modified) {
+		d.Modified = old.Modified.Add(time.Second)
+	}
 	b.workers.Go(func() error {
 		d.Gzip = compress(body)
 		if d.Pages > 0 {
@@ -318,14 +310,4 @@ func (b *builder) write(d *Document, body []byte) {
 		}
 		return nil
 	})
-}
-
-// modifiedAfter returns when a new version of a document was modified. HTTP dates are whole seconds, and clocks may be set
-// back: a client that asks by the date of the version before would not get this one. nil: there was none.
-func (b *builder) modifiedAfter(before *Document) time.Time {
-	now := b.Now.Truncate(time.Second).UTC()
-	if before == nil || now.After(before.Modified) {
-		return now
-	}
-	return before.Modified.Add(time.Second)
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/xml"
 	"strings"
 	"time"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 const maxEntries = 500 // pages of a feed
@@ -14,13 +12,7 @@ const maxEntries = 500 // pages of a feed
 // feed makes an Atom feed of the pages that changed last.
 type feed struct {
 	*builder
-	latest first[recent]
-}
-
-// recent is a page of the feed, with when it changed, or was published where only that is known.
-type recent struct {
-	at int64 // in Unix seconds
-	atomEntry
+	latest first[atomEntry]
 }
 
 // The elements of Atom (RFC 4287, section 4).
@@ -31,6 +23,8 @@ type (
 		Summary string     `xml:"summary,omitempty"` // of an entry; plain text, like the title
 		Updated string     `xml:"updated"`
 		Links   []atomLink `xml:"link"`
+
+		at int64 // Updated, in Unix seconds
 	}
 	atomFeed struct {
 		XMLName   xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
@@ -45,42 +39,35 @@ type (
 	}
 )
 
-func newFeed(b *builder) *feed {
-	// The latest comes first.
-	compare := func(a, b recent) int { return cmp.Or(cmp.Compare(b.at, a.at), strings.Compare(a.ID, b.ID)) }
-	return &feed{builder: b, latest: first[recent]{most: maxEntries, compare: compare}}
+// compare has the latest one first.
+func (e atomEntry) compare(other atomEntry) int {
+	return cmp.Or(cmp.Compare(other.at, e.at), strings.Compare(e.ID, other.ID))
 }
 
-func (f *feed) add(p page.Page, _ string) {
-	date := cmp.Or(p.LastMod, extensionsOf(p).Published)
-	at, ok := dateOf(date)
-	next := recent{at: date}
-	next.ID = f.Base + p.Path
-	if !ok || !f.latest.takes(next) {
+func (f *feed) add(p listed) {
+	// When the page changed, or was published where only that is known.
+	at, ok := dateOf(cmp.Or(p.LastMod, p.Extensions.Published))
+	if !ok {
 		return
 	}
-	// Both may be parts of larger strings.
-	next.Title = strings.Clone(cmp.Or(titleOf(p), pathLabel(p.Path)))
-	next.Summary = strings.Clone(descriptionOf(p))
-	next.Updated = at.Format(time.RFC3339)
-	next.Links = []atomLink{{"alternate", next.ID}}
-	f.latest.add(next)
-}
-
-// url is where the feed is; "": there is none, as no page has a date.
-func (f *feed) url() string {
-	if f == nil || len(f.latest.values) == 0 {
-		return ""
+	kept := f.latest.add(atomEntry{at: at.Unix(), ID: f.Base + p.Path})
+	if kept == nil {
+		return
 	}
-	return f.Sitemap + Feed
+	kept.Title = cmp.Or(p.title, pathLabel(p.Path))
+	kept.Summary = p.description()
+	kept.Updated = at.Format(time.RFC3339)
+	kept.Links = []atomLink{{"alternate", kept.ID}}
 }
 
+// finish makes the feed, unless no page has a date.
 func (f *feed) finish() {
-	self := f.url()
-	if self == "" {
+	pages := f.latest.values
+	if len(pages) == 0 {
 		return
 	}
-	pages := f.latest.sorted()
+	self := f.Sitemap + Feed
+	f.feedURL = self
 	all := atomFeed{Generator: "caddy-sitemap", Author: f.host()}
 	all.ID = self
 	all.Title = cmp.Or(f.front.title, f.host())
@@ -90,7 +77,7 @@ func (f *feed) finish() {
 		all.Links = append(all.Links, atomLink{"hub", hub})
 	}
 	for _, p := range pages {
-		all.Entries = append(all.Entries, p.atomEntry)
+		all.Entries = append(all.Entries, *p)
 	}
 	body, _ := xml.MarshalIndent(all, "", " ") // only strings, without an error
 	f.file(Feed, "application/atom+xml", inert([]byte(xml.Header+string(body)+"\n")))

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -8,7 +9,7 @@ import (
 // separators stand between the title of a page and the name of its site.
 var separators = []string{" - ", " | ", " – ", " — ", " · ", " :: "}
 
-// headline returns a title without the names of its site that it ends or begins with, after or before a separator. A
+// headline returns a title, which is on one line, without the names of its site that it ends or begins with, after or before a separator. A
 // title that is nothing but a name stays. Google wants neither the name of the publication nor that of the author in it
 // (https://developers.google.com/search/docs/crawling-indexing/sitemaps/news-sitemap#news-sitemap-reference).
 func headline(title string, names []string) string {
@@ -24,29 +25,31 @@ func headline(title string, names []string) string {
 // withoutName is headline for one name, which may have separators in it.
 func withoutName(title string, names []string) string {
 	isName := func(part string) bool {
-		part = strings.TrimSpace(part)
-		return part != "" && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, part) })
+		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, part) })
 	}
-	for _, separator := range separators {
-		for at := range title {
-			rest, isThere := strings.CutPrefix(title[at:], separator)
-			if !isThere {
-				continue
-			}
-			first := strings.TrimSpace(title[:at])
-			rest = strings.TrimSpace(rest)
-			if first == "" || rest == "" {
-				continue // the title is nothing but a name
-			}
-			if isName(rest) {
-				return first
-			}
-			if isName(first) {
-				return rest
-			}
+	for first, rest := range halves(title) {
+		if isName(rest) {
+			return first
+		}
+		if isName(first) {
+			return rest
 		}
 	}
 	return title
+}
+
+// halves are what is before and after each separator of a title.
+func halves(title string) iter.Seq2[string, string] {
+	return func(yield func(first, rest string) bool) {
+		for _, separator := range separators {
+			for at := range title {
+				rest, isThere := strings.CutPrefix(title[at:], separator)
+				if isThere && !yield(title[:at], rest) {
+					return
+				}
+			}
+		}
+	}
 }
 
 const (
@@ -79,15 +82,11 @@ func (e *endings) most() string {
 }
 
 // lastPart is the end of a title behind its last separator; "": it has none.
-func lastPart(title string) string {
-	begin := 0
-	for _, separator := range separators {
-		if at := strings.LastIndex(title, separator); at > 0 {
-			begin = max(begin, at+len(separator))
+func lastPart(title string) (last string) {
+	for _, rest := range halves(title) {
+		if last == "" || len(rest) < len(last) {
+			last = rest
 		}
 	}
-	if begin == 0 {
-		return ""
-	}
-	return strings.Clone(title[begin:])
+	return last
 }

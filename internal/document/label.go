@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,14 +13,15 @@ import (
 
 const maxTitle = 200 // characters of a title that are shown
 
-// extensionsOf is what is known of a page beside its entry.
-func extensionsOf(p page.Page) *page.Extensions { return cmp.Or(p.Extensions, new(page.Extensions)) }
+// listed is a page as the parts take it.
+type listed struct {
+	page.Page        // its Extensions are not nil, and may hold parts of larger strings
+	title     string // on one line; "": its path stands for it
+	group     string // of pages: the section, or else the first folder; "": it is in none
+}
 
-// titleOf is the title of a page on one line; "": its path stands for it.
-func titleOf(p page.Page) string { return clean(extensionsOf(p).Title) }
-
-// descriptionOf is what a page declares as its description, on one line; "": it declares none.
-func descriptionOf(p page.Page) string { return clean(extensionsOf(p).Description) }
+// description is what the page declares as its description, on one line; "": it declares none.
+func (p *listed) description() string { return strings.Clone(clean(p.Extensions.Description)) }
 
 // clean makes a text fit for one line: it collapses white space, and drops characters that XML forbids
 // (https://www.w3.org/TR/xml/#charsets), controls, and what overrides the writing direction of the text after it.
@@ -65,17 +67,14 @@ func (o *Options) firstFolder(path string) string {
 // headingNamed returns the heading of a folder, or of a section, on one line.
 func headingNamed(folder string) string {
 	text := cmp.Or(pathLabel(folder), "/")
-	if isWords(text) {
+	if areWords.MatchString(text) {
 		return strings.ToUpper(text[:1]) + strings.NewReplacer("-", " ", "_", " ").Replace(text[1:])
 	}
 	return text
 }
 
-// isWords reports whether the name of a folder reads as words: lower-case letters and hyphens, but no code such as
-// "de".
-func isWords(name string) bool {
-	return len(name) > 3 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-_") == "" && strings.Trim(name, "-_") == name
-}
+// areWords matches the name of a folder that reads as words: lower-case letters and hyphens, but no code such as "de".
+var areWords = regexp.MustCompile(`^[a-z][a-z_-]{2,}[a-z]$`)
 
 // inert returns HTML or XML in which Caddy's templates, which may be around the handler, find nothing to execute: that
 // is what is in two braces.

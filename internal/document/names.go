@@ -33,18 +33,15 @@ func Names(sections []string, beside Beside) *regexp.Regexp {
 	for _, section := range sections {
 		names = append(names, "-"+regexp.QuoteMeta(section)+urlset)
 	}
-	if beside.News != nil {
-		// A list of URLs says nothing of articles.
-		names = append(names, regexp.QuoteMeta(NewsSitemap)+`(\.gz)?`)
-	}
-	if beside.People != nil {
-		names = append(names, `(-[0-9a-f]{32})?\.html`, `-html\.(css|js)`)
-	}
-	if beside.Feed {
-		names = append(names, `\.atom`)
-	}
-	if beside.Stylesheet {
-		names = append(names, `\.css`)
+	for name, isOn := range map[string]bool{
+		`-news\.xml(\.gz)?`:                      beside.News != nil, // a list of URLs says nothing of articles
+		`(-[0-9a-f]{32})?\.html|-html\.(css|js)`: beside.People != nil,
+		`\.atom`:                                 beside.Feed,
+		`\.css`:                                  beside.Stylesheet,
+	} {
+		if isOn {
+			names = append(names, name)
+		}
 	}
 	return regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")
 }
@@ -80,16 +77,14 @@ func shardName(section string, id uint64) string {
 	return strings.TrimSuffix(NameOfSection(section), extension) + fmt.Sprintf("-%012x", id) + extension
 }
 
-const maxSection = 32 // bytes of the name of a section
-
-var sectionName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+var sectionName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // CheckSectionName checks the name of a section: 1 to 32 lower-case letters, digits and hyphens. It begins and ends
 // with a letter or digit, and what is behind its last hyphen, or all of it, is not twelve hexadecimal digits: its
 // document would have the name of a shard.
 func CheckSectionName(name string) error {
-	if len(name) > maxSection || !sectionName.MatchString(name) {
-		return fmt.Errorf("use 1 to %d lowercase letters, digits and dashes, with a letter or digit at both ends", maxSection)
+	if !sectionName.MatchString(name) {
+		return errors.New("use 1 to 32 lowercase letters, digits and dashes, with a letter or digit at both ends")
 	}
 	if IsHashed(name) {
 		return errors.New("a name whose last part is 12 hexadecimal digits is that of a shard")

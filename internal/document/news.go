@@ -2,12 +2,11 @@ package document
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
 	"golang.org/x/text/language"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Bounds of a news sitemap (https://developers.google.com/search/docs/crawling-indexing/sitemaps/news-sitemap).
@@ -60,8 +59,7 @@ const (
 type news struct {
 	*builder
 	made     *News
-	articles first[article]
-	older    first[article] // the newest of those that are no news any more
+	articles first[article] // and behind them those that are no news any more
 }
 
 // article is an entry of a news sitemap.
@@ -73,36 +71,17 @@ type article struct {
 	lang      string // two or three lower-case letters, "zh-cn" or "zh-tw"; "": the entry is a page without what makes it news
 }
 
-func newNews(b *builder) *news {
-	// The newest comes first. An article keeps its place among the others as long as it is listed.
-	compare := func(a, b article) int {
-		return cmp.Or(cmp.Compare(b.published, a.published), strings.Compare(a.path, b.path))
-	}
-	b.made.News = &News{LeftOut: make(map[string]int), Examples: make(map[string][]string)}
-	return &news{
-		builder:  b,
-		made:     b.made.News,
-		articles: first[article]{most: maxArticles, compare: compare},
-		older:    first[article]{most: 1, compare: compare},
-	}
+// compare has the newest one first. An article keeps its place among the others as long as it is listed.
+func (a article) compare(other article) int {
+	return cmp.Or(cmp.Compare(other.published, a.published), strings.Compare(a.path, other.path))
 }
 
-// newsTimes returns from when until when an article is news.
-func newsTimes(e *page.Extensions) (from, until time.Time) {
-	published := time.Unix(e.Published, 0).UTC()
-	until = published.Add(newsFor)
-	if e.PublishedDay {
-		return published.Add(-dayBegins), until
-	}
-	return published.Add(-clockSkew), until
-}
-
-func (n *news) add(p page.Page, _ string) {
+func (n *news) add(p listed) {
 	of := n.News
 	if of.Match != nil && !of.Match(p.Path) {
 		return
 	}
-	e := extensionsOf(p)
+	e := p.Extensions
 	if e.Published == 0 {
 		// Without patterns, most pages may well be no articles.
 		if of.Match != nil {
@@ -110,9 +89,13 @@ func (n *news) add(p page.Page, _ string) {
 		}
 		return
 	}
-	// Which may be a part of a larger string, as the title.
-	a := article{path: strings.Clone(p.Path), published: e.Published, day: e.PublishedDay}
-	from, until := newsTimes(e)
+	a := article{path: p.Path, published: e.Published, day: e.PublishedDay}
+	published := time.Unix(e.Published, 0).UTC()
+	from := published.Add(-clockSkew)
+	if e.PublishedDay {
+		from = published.Add(-dayBegins)
+	}
+	until := published.Add(newsFor)
 	for _, at := range []time.Time{from, until} {
 		isNext := n.made.Until.IsZero() || at.Before(n.made.Until)
 		if at.After(n.Now) && isNext {
@@ -120,11 +103,11 @@ func (n *news) add(p page.Page, _ string) {
 		}
 	}
 	if !n.Now.Before(until) {
-		n.older.add(a)
+		n.articles.add(a)
 		return
 	}
-	a.title = strings.Clone(cmp.Or(clean(e.Headline), titleOf(p))) // either may have the name of the site
-	a.lang = cmp.Or(newsLanguage(e.Lang), newsLanguage(n.front.lang))
+	a.title = cmp.Or(strings.Clone(clean(e.Headline)), p.title) // either may have the name of the site
+	a.lang = cmp.Or(newsLanguage(e.Lang), newsLanguage(n.front.Extensions.Lang))
 	switch {
 	case a.lang == "":
 		n.leaveOut(newsNoLang, p.Path)
@@ -142,28 +125,25 @@ func (n *news) add(p page.Page, _ string) {
 func (n *news) leaveOut(reason, path string) {
 	n.made.LeftOut[reason]++
 	if examples := n.made.Examples[reason]; len(examples) < maxOmitted {
-		n.made.Examples[reason] = append(examples, strings.Clone(path))
+		n.made.Examples[reason] = append(examples, path)
 	}
 }
 
 // finish makes the document. While no article is news, it lists the newest older one, as a mere page: Google asks for that or for
 // an empty document, which the schema does not allow, and of which it warns. There is none until an article was published.
 func (n *news) finish() {
-	articles := n.articles.sorted()
-	if over := n.made.Pages - len(articles); over > 0 {
-		n.made.LeftOut[newsOverBound] = over
-		n.made.Pages = len(articles)
-	}
-	if len(articles) == 0 {
-		articles = n.older.sorted()
-	}
+	articles := n.articles.values
 	if len(articles) == 0 {
 		return
+	}
+	if over := n.made.Pages - maxArticles; over > 0 {
+		n.made.LeftOut[newsOverBound] = over
+		n.made.Pages = maxArticles
 	}
 	publication := clean(n.News.Publication)
 	names := []string{publication, n.front.title, n.host(), strings.TrimPrefix(n.host(), "www.")}
 	var entries []byte
-	for _, a := range articles {
+	for _, a := range articles[:max(n.made.Pages, 1)] {
 		a.title = headline(a.title, names)
 		entries = n.appendArticle(entries, publication, a)
 	}
@@ -179,16 +159,13 @@ var textEscapes = strings.NewReplacer("&", "&amp;", "'", "&apos;", `"`, "&quot;"
 //	<url><loc>https://example.com/a</loc><news:news><news:publication><news:name>The Example Times</news:name><news:language>en</news:language></news:publication><news:publication_date>2006-01-02T15:04:05Z</news:publication_date><news:title>A title</news:title></news:news></url>
 //
 // It has some 15,000 bytes at most, as titles have up to 200 characters, so 1,000 of them are far from the protocol's bound.
-func (n *news) appendArticle(b []byte, publication string, a article) []byte {
-	b = append(b, urlOpen...)
-	b = appendURL(b, n.Base)
-	b = appendURL(b, a.path)
-	b = append(b, locClose...)
+func (n *news) appendArticle(b []byte, publication string, a *article) []byte {
+	b = fmt.Appendf(b, urlOpen+"%s"+locClose, appendURL(nil, n.Base+a.path))
 	if a.lang != "" {
-		b = append(b, "<news:news><news:publication><news:name>"+textEscapes.Replace(publication)+"</news:name>"...)
-		b = append(b, "<news:language>"+a.lang+"</news:language></news:publication><news:publication_date>"...)
-		b = appendDate(b, time.Unix(a.published, 0).UTC(), a.day)
-		b = append(b, "</news:publication_date><news:title>"+textEscapes.Replace(a.title)+"</news:title></news:news>"...)
+		b = fmt.Appendf(b, "<news:news><news:publication><news:name>%s</news:name><news:language>%s</news:language></news:publication>",
+			textEscapes.Replace(publication), a.lang)
+		b = fmt.Appendf(b, "<news:publication_date>%s</news:publication_date><news:title>%s</news:title></news:news>",
+			appendDate(nil, time.Unix(a.published, 0).UTC(), a.day), textEscapes.Replace(a.title))
 	}
 	return append(b, urlClose...)
 }

@@ -9,20 +9,14 @@ import (
 	"html"
 	"html/template"
 	"maps"
-	"math"
 	"path"
 	"regexp"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Sizes of the pages for people, in pages.
@@ -31,7 +25,7 @@ const (
 	maxPart    = 1000      // of each other document
 	ownHeading = 4         // a group with fewer has no heading of its own,
 	maxGroups  = 1000      // nor has one with less than its share of so many
-	maxPeople  = 1_000_000 // all are held in memory; further ones are counted
+	maxPeople  = 1_000_000 // all are held in memory
 )
 
 var (
@@ -45,10 +39,7 @@ var (
 	sitemapStyle string
 )
 
-var compiled = template.Must(template.New("page").Funcs(template.FuncMap{
-	"href":   href,
-	"number": number,
-}).Parse(pageTemplate))
+var compiled = template.Must(template.New("page").Funcs(template.FuncMap{"href": href}).Parse(pageTemplate))
 
 // Look is what documents have in common that makes them look as they do. Where it is another one, as after an upgrade, they
 // are made again, even if nothing has changed on the site.
@@ -65,13 +56,21 @@ type people struct {
 	*builder
 	groups map[string]*group // by key
 	count  int               // of all pages
+	order  *collate.Collator // of the site's language
+	buffer collate.Buffer
 }
 
 // group is pages below one heading.
 type group struct {
 	key     string // name of a section, or else of a first folder; "": of the rest
-	index   *entry // the page that introduces the others; nil: there is none
 	entries []entry
+
+	// What the template shows.
+	Heading string
+	URL     string        // of the page that introduces the others; or ""
+	Count   int           // of its pages
+	Parts   []link        // to the documents with its pages,
+	Rows    template.HTML // or these pages
 }
 
 // entry is a page of a group.
@@ -79,138 +78,11 @@ type entry struct {
 	path    string
 	title   string // or ""
 	lastMod int64
+	sortKey string
 }
 
 // label is what people know the page by.
 func (e entry) label() string { return cmp.Or(e.title, pathLabel(e.path)) }
-
-func newPeople(b *builder) *people {
-	return &people{builder: b, groups: make(map[string]*group)}
-}
-
-func (l *people) add(p page.Page, section string) {
-	l.count++
-	if l.count > maxPeople {
-		return
-	}
-	key := cmp.Or(section, l.firstFolder(p.Path))
-	g := l.groups[key]
-	if g == nil {
-		g = &group{key: strings.Clone(key)}
-		l.groups[g.key] = g
-	}
-	// Path and title may be parts of larger strings.
-	g.entries = append(g.entries, entry{strings.Clone(p.Path), strings.Clone(titleOf(p)), p.LastMod})
-}
-
-// arrange returns the groups as they are shown: the rest first, the others by their headings, and all pages as a person sorts
-// them. Titles are without the names of the site.
-func (l *people) arrange(lang language.Tag) []*group {
-	rest := new(group)
-	shown := make(map[string]*group)
-	names := l.siteNames()
-	least := max(ownHeading, l.count/maxGroups)
-	for _, key := range slices.Sorted(maps.Keys(l.groups)) {
-		g := l.groups[key]
-		for i := range g.entries {
-			g.entries[i].title = headline(g.entries[i].title, names)
-		}
-		if key == "" || len(g.entries) < least {
-			rest.entries = append(rest.entries, g.entries...)
-			continue
-		}
-		shown[key] = g
-	}
-	groups := []*group{rest}
-	for _, key := range slices.Sorted(maps.Keys(shown)) {
-		groups = append(groups, shown[key])
-	}
-	for _, g := range groups {
-		l.takeIndexes(g, shown)
-	}
-	order := collate.New(lang, collate.Loose)
-	sortBy(order, groups[1:], (*group).heading, func(g *group) string { return g.key })
-	for _, g := range groups {
-		sortBy(order, g.entries, entry.label, func(e entry) string { return e.path })
-	}
-	return groups
-}
-
-// takeIndexes takes the pages out of a group that introduce one: "/news/" and "/news" are the page of the group "news".
-func (l *people) takeIndexes(from *group, groups map[string]*group) {
-	from.entries = slices.DeleteFunc(from.entries, func(e entry) bool {
-		of := groups[strings.Trim(strings.TrimPrefix(e.path, l.root()), "/")]
-		if of == nil || of.index != nil {
-			return false
-		}
-		of.index = &e
-		return true
-	})
-}
-
-// heading is what a group is called.
-func (g *group) heading() string {
-	if g.index != nil && g.index.title != "" {
-		return g.index.title
-	}
-	return headingNamed(g.key)
-}
-
-// sortBy sorts values by their labels, as a person does, and those with equal labels by their names.
-func sortBy[T any](order *collate.Collator, values []T, label, name func(T) string) {
-	type labelled struct {
-		key   []byte
-		value T
-	}
-	var buffer collate.Buffer
-	all := make([]labelled, len(values))
-	for i, value := range values {
-		all[i] = labelled{order.KeyFromString(&buffer, padded(label(value))), value}
-	}
-	slices.SortFunc(all, func(a, b labelled) int {
-		return cmp.Or(bytes.Compare(a.key, b.key), strings.Compare(name(a.value), name(b.value)))
-	})
-	for i := range all {
-		values[i] = all[i].value
-	}
-}
-
-// digits are a number in a text.
-var digits = regexp.MustCompile(`[0-9]+`)
-
-// padded returns a text with zeros before its numbers, so that 2 comes before 10. The numeric order of package collate has 0
-// behind all others.
-func padded(text string) string {
-	return digits.ReplaceAllStringFunc(text, func(number string) string { return fmt.Sprintf("%010s", number) })
-}
-
-// view is what the template shows.
-type view struct {
-	Lang, Dir  string
-	Words      words
-	Site       string // what the site is called
-	Home       string // URL of the front page
-	First      string // URL of the first document; "": this is it
-	Style      string // URL
-	Script     string // URL
-	CSS        string // URL of the operator's own stylesheet; or ""
-	Feed       string // URL; or ""
-	Heading    string // of the group that the document shows; "": it shows all
-	URL        string // of the page that introduces that group; or ""
-	Range      string // labels of the first and the last page of a part; "": it shows the whole group
-	Prev, Next string // URLs of other parts; or ""
-	Shown, All int    // pages, in the first document; Shown is less than All beyond maxPeople
-	Groups     []shown
-}
-
-// shown is a group in a document: its pages, or links to the documents that show them.
-type shown struct {
-	Heading string // "": it needs none
-	URL     string // of the page that introduces the others; or ""
-	Count   int    // of its pages
-	Parts   []link
-	Rows    template.HTML
-}
 
 // link leads to a document with so many pages.
 type link struct {
@@ -218,48 +90,45 @@ type link struct {
 	Count      int
 }
 
-func (l *people) finish() {
-	lang := language.Make(l.front.lang)
-	all := l.view(lang)
-	first := all
-	first.First = ""
-	first.Feed = l.feed.url()
-	first.All = l.count
-	first.Shown = min(first.All, maxPeople)
-	var whole []link // groups with one document
-	for _, g := range l.arrange(lang) {
-		s := l.show(g, all.Words)
-		switch {
-		case s.Count == 0:
-			continue
-		case first.All <= maxSingle:
-			s.Rows = l.rows(g.entries)
-		default:
-			s.Parts = l.parts(g, s, all)
-		}
-		if len(s.Parts) == 1 {
-			whole = append(whole, link{s.Parts[0].URL, s.Heading, s.Count})
-			continue
-		}
-		first.Groups = append(first.Groups, s)
-	}
-	if len(whole) > 0 {
-		first.Groups = slices.Insert(first.Groups, 0, shown{Parts: whole})
-	}
-	if len(first.Groups) == 1 && first.Groups[0].URL == "" {
-		first.Groups[0].Heading = ""
-	}
-	l.render(HTML, first)
-	l.file(PeopleStyle, "text/css", []byte(pageStyle))
-	l.file(PeopleScript, "text/javascript", []byte(pageScript))
+// view is what a document shows.
+type view struct {
+	Lang, Dir string
+	Words     words
+	Site      string // what the site is called
+	Home      string // URL of the front page
+	First     string // URL of the first document
+	Style     string // URL
+	Script    string // URL
+	CSS       string // URL of the operator's own stylesheet; or ""
+	Feed      string // URL; or ""
+	Pages     int    // of the site
+
+	Heading string // of the group that the document shows; "": it is the first one
+	URL     string // of the page that introduces that group; or ""
+	Range   string // labels of the first and the last page
+	Groups  []*group
 }
 
-// view is what all documents show.
-func (l *people) view(lang language.Tag) view {
+func (l *people) add(p listed) {
+	l.count++
+	if l.count > maxPeople {
+		return
+	}
+	g := l.groups[p.group]
+	if g == nil {
+		g = &group{key: p.group}
+		l.groups[g.key] = g
+	}
+	g.entries = append(g.entries, entry{path: p.Path, title: p.title, lastMod: p.LastMod})
+}
+
+func (l *people) finish() {
+	lang := language.Make(l.front.Extensions.Lang)
+	l.order = collate.New(lang, collate.Loose)
 	stem := "./" + path.Base(l.Sitemap) // below any port or proxy
 	v := view{
-		Lang:   cmp.Or(l.front.lang, "en"),
-		Dir:    "ltr",
+		Lang:   cmp.Or(l.front.Extensions.Lang, "en"),
+		Dir:    direction(lang),
 		Words:  wordsIn(lang),
 		Site:   cmp.Or(l.People.Title, headline(l.front.title, l.siteNames()), l.host()),
 		Home:   l.Base + l.root(),
@@ -267,98 +136,124 @@ func (l *people) view(lang language.Tag) view {
 		Style:  stem + PeopleStyle,
 		Script: stem + PeopleScript,
 		CSS:    l.People.CSS,
+		Feed:   l.feedURL,
+		Pages:  l.count,
 	}
-	if isRightToLeft(lang) {
-		v.Dir = "rtl"
+	whole := new(group) // links to groups that have one document
+	for _, g := range l.arrange(v.Words.Pages) {
+		l.show(g, v)
+		if len(g.Parts) == 1 {
+			whole.Parts = append(whole.Parts, link{g.Parts[0].URL, g.Heading, g.Count})
+			continue
+		}
+		v.Groups = append(v.Groups, g)
 	}
-	return v
+	if len(whole.Parts) > 0 {
+		v.Groups = slices.Insert(v.Groups, 0, whole)
+	}
+	l.render(HTML, v)
+	l.file(PeopleStyle, "text/css", []byte(pageStyle))
+	l.file(PeopleScript, "text/javascript", []byte(pageScript))
 }
 
-// show is a group without its pages.
-func (l *people) show(g *group, in words) shown {
-	s := shown{Heading: in.Pages, Count: len(g.entries)}
-	if g.key != "" {
-		s.Heading = g.heading()
-	}
-	if g.index != nil {
-		s.URL = l.Base + g.index.path
-		s.Count++
-	}
-	return s
-}
-
-// rows are the items of a list of pages. The template would take ten times as long for them.
-func (l *people) rows(entries []entry) template.HTML {
-	var b strings.Builder
-	for _, e := range entries {
-		b.WriteString("\n<li><a " + string(href(l.Base+e.path)) + "><bdi>" + html.EscapeString(e.label()) + "</bdi></a>")
-		if e.title != "" {
-			b.WriteString(" <bdi>" + html.EscapeString(pathLabel(e.path)) + "</bdi>") // beside the title
-		}
-		if at, ok := dateOf(e.lastMod); ok {
-			b.WriteString(" <time>" + at.Format(time.DateOnly) + "</time>")
-		}
-		b.WriteString("</li>")
-	}
-	return template.HTML(b.String())
-}
-
-// parts makes the documents of a group, and returns links to them.
-func (l *people) parts(g *group, of shown, all view) []link {
-	parts := cut(g.entries)
-	links := make([]link, len(parts))
-	for i, entries := range parts {
-		last := entries[len(entries)-1]
-		links[i] = link{
-			URL:   l.Sitemap + nameAt(g.key, entries[0].path),
-			Label: entries[0].label() + " – " + last.label(),
-			Count: len(entries),
+// arrange returns the groups as they are shown: the rest, which has a heading of ours, and the others by their headings. Titles
+// are without the names of the site.
+func (l *people) arrange(heading string) []*group {
+	shown := make(map[string]*group)
+	for key, g := range l.groups {
+		if key != "" && len(g.entries) >= max(ownHeading, l.count/maxGroups) {
+			g.Heading = headingNamed(key)
+			shown[key] = g
 		}
 	}
-	for i, entries := range parts {
-		runtime.Gosched() // requests go first
-		v := all
-		v.Heading = of.Heading
-		v.URL = of.URL
-		if len(parts) > 1 {
-			v.Range = links[i].Label
-		}
-		if i > 0 {
-			v.Prev = links[i-1].URL
-		}
-		if i+1 < len(links) {
-			v.Next = links[i+1].URL
-		}
-		v.Groups = []shown{{Rows: l.rows(entries)}}
-		l.render(strings.TrimPrefix(links[i].URL, l.Sitemap), v)
-	}
-	return links
-}
-
-// cut divides the pages of a group. A part begins where the hash is the lowest, so that adding a page leaves most documents as
-// they are.
-func cut(entries []entry) (parts [][]entry) {
-	for len(entries) > maxPart {
-		at := maxPart
-		lowest := uint64(math.MaxUint64)
-		for i := maxPart / 2; i < maxPart; i++ {
-			if hash := xxhash.Sum64String(entries[i].path); hash < lowest {
-				at = i
-				lowest = hash
+	rest := &group{Heading: heading}
+	names := l.siteNames()
+	for _, key := range slices.Sorted(maps.Keys(l.groups)) {
+		g := cmp.Or(shown[key], rest)
+		entries := l.groups[key].entries
+		l.groups[key].entries = entries[:0]
+		for _, e := range entries {
+			e.title = headline(e.title, names)
+			// "/news/" and "/news" introduce the group "news".
+			of := shown[strings.Trim(strings.TrimPrefix(e.path, l.root()), "/")]
+			if of == nil || of.URL != "" {
+				g.Count++
+				g.entries = append(g.entries, e)
+				continue
 			}
+			of.Count++
+			of.URL = l.Base + e.path
+			of.Heading = cmp.Or(e.title, of.Heading)
 		}
-		parts = append(parts, entries[:at])
-		entries = entries[at:]
 	}
-	if len(entries) > 0 {
-		parts = append(parts, entries)
-	}
-	return parts
+	groups := slices.SortedFunc(maps.Values(shown), func(a, b *group) int {
+		return strings.Compare(l.sortKey(a.Heading, a.key), l.sortKey(b.Heading, b.key))
+	})
+	groups = slices.Insert(groups, 0, rest)
+	return slices.DeleteFunc(groups, func(g *group) bool { return g.Count == 0 })
 }
 
-// nameAt is the name of the document of a group that begins with the page at a path. Nobody can find two with one name.
-func nameAt(key, path string) string {
-	return fmt.Sprintf("-%.16x.html", sha256.Sum256([]byte(key+" "+path)))
+// show makes the rows of a group, as a person sorts them, or the documents that have them.
+func (l *people) show(g *group, v view) {
+	for i := range g.entries {
+		e := &g.entries[i]
+		e.sortKey = l.sortKey(e.label(), e.path)
+	}
+	slices.SortFunc(g.entries, func(a, b entry) int { return strings.Compare(a.sortKey, b.sortKey) })
+	most := maxPart
+	if l.count <= maxSingle {
+		most = maxSingle
+	}
+	from := 0
+	// Adding a page leaves most documents as they are.
+	parts := newCutter(most, maxEntryBytes, func(s shard) {
+		rows := template.HTML(s.entries)
+		if l.count <= maxSingle {
+			g.Rows = rows
+			return
+		}
+		entries := g.entries[from : from+len(s.pages)]
+		from += len(entries)
+		v.Heading = g.Heading
+		v.URL = g.URL
+		v.Range = entries[0].label() + " – " + entries[len(entries)-1].label()
+		v.Groups = []*group{{Rows: rows}}
+		// Nobody can find two parts with one name.
+		name := fmt.Sprintf("-%.16x"+HTML, sha256.Sum256([]byte(g.key+" "+entries[0].path)))
+		l.render(name, v)
+		g.Parts = append(g.Parts, link{l.Sitemap + name, v.Range, len(entries)})
+	})
+	parts.begin /= 4 // fewer pages a document are of no use to people
+	for _, e := range g.entries {
+		parts.add(held{path: e.path}, l.row(e))
+	}
+	if len(g.entries) > 0 { // else all of its pages introduce other groups
+		parts.end()
+	}
+	g.entries = nil // before the next group is sorted
+}
+
+// digits are a number in a text.
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// sortKey returns what sorts a text with a label as a person does, and those with equal labels by their names.
+func (l *people) sortKey(label, name string) string {
+	// 2 comes before 10. The numeric order of package collate has 0 behind all others.
+	padded := digits.ReplaceAllStringFunc(label, func(number string) string { return fmt.Sprintf("%010s", number) })
+	l.buffer.Reset()
+	return string(l.order.KeyFromString(&l.buffer, padded)) + "\x00\x00" + name
+}
+
+// row is an item of a list of pages. The template would take ten times as long for them.
+func (l *people) row(e entry) []byte {
+	row := fmt.Appendf(nil, "\n<li><a %s><bdi>%s</bdi></a>", href(l.Base+e.path), html.EscapeString(e.label()))
+	if e.title != "" {
+		row = fmt.Appendf(row, " <bdi>%s</bdi>", html.EscapeString(pathLabel(e.path))) // beside the title
+	}
+	if at, ok := dateOf(e.lastMod); ok {
+		row = fmt.Appendf(row, " <time>%s</time>", at.Format(time.DateOnly))
+	}
+	return append(row, "</li>"...)
 }
 
 // render makes the document that shows a view.
@@ -372,13 +267,4 @@ func (l *people) render(name string, v view) {
 // that makes another URL.
 func href(url string) template.HTMLAttr {
 	return template.HTMLAttr(`href="` + html.EscapeString(url) + `"`)
-}
-
-// number is a number as people read it in any language, with narrow spaces.
-func number(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "\u202F" + s[i:]
-	}
-	return s
 }

@@ -2,47 +2,99 @@ package document
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
-// hostile are titles as a page may have them, by path, with what is shown.
-var hostile = map[string][2]string{
-	"/":                        {"", "/"},
-	"//evil.example/a":         {"a protocol-relative URL", "a protocol-relative URL"},
-	"/a'b\"c":                  {`" onmouseover="alert(1)`, `" onmouseover="alert(1)`},
-	"/a(b)?c='(d)'&e=%3Cf%3E":  {"", "/a(b)?c='(d)'&e=%3Cf%3E"},
-	"/bidi":                    {"\u202egpj.exe", "gpj.exe"},
-	"/comment":                 {"<!-- --> ]]> <![CDATA[ &lt; &#0; &", "<!-- --> ]]> <![CDATA[ &lt; &#0; &"},
-	"/control":                 {"a\x00\x08\x0b\x1b[31m\x7f\u0085b", "a [31m b"},
-	"/emoji":                   {"👩‍👩‍👧‍👦 🇩🇪", "👩‍👩‍👧‍👦 🇩🇪"},
-	"/hebrew":                  {"שלום עולם (1)", "שלום עולם (1)"},
-	"/javascript:alert(1)":     {"javascript:alert(1)", "javascript:alert(1)"},
-	"/long":                    {strings.Repeat("<b>+&", 2000), strings.Repeat("<b>+&", 40)[:199] + "…"},
-	"/script":                  {"</title><script>alert(1)</script>", "</title><script>alert(1)</script>"},
-	"/template":                {"{{{.Host}} ${1} `", "{{{.Host}} ${1} `"},
-	"/%3Cscript%3E/%E2%80%AE/": {"", "/<script>//"},
-	"/z":                       {"\xff\xfe", "\uFFFD\uFFFD"},
+// listing is what a reader finds who starts at the first document and follows its links to others.
+type listing struct {
+	labels map[string]string     // of pages, by URL
+	seen   map[string]*html.Node // documents, by name
 }
 
-func hostilePages() []page.Page {
-	titles := make(map[string]string)
-	for path, title := range hostile {
-		titles[path] = title[0]
+// readAll follows the links to other documents, and checks what holds for any of them.
+func readAll(t testing.TB, s *Set) *listing {
+	t.Helper()
+	l := &listing{labels: make(map[string]string), seen: make(map[string]*html.Node)}
+	for next := []string{HTML}; len(next) > 0; next = next[1:] {
+		d := s.Find(next[0])
+		if d == nil || d.Type != "text/html; charset=utf-8" {
+			t.Fatalf("%s is %+v", next[0], d)
+		}
+		body := read(t, d.Open)
+		if strings.Contains(body, "{{") {
+			t.Errorf("templates would execute %s", body)
+		}
+		root := parse(body)
+		l.seen[d.Name] = root
+		checkDocument(t, root)
+		rows := 0
+		for _, a := range elements(elements(root, "main")[0], "a") {
+			url := attribute(a, "href")
+			if name := strings.TrimPrefix(url, base+"/sitemap"); s.Find(name) != nil {
+				next = append(next, name)
+				continue
+			}
+			rows++
+			if _, isThere := l.labels[url]; isThere {
+				t.Errorf("%s is listed twice", url)
+			}
+			l.labels[url] = textIn(a)
+		}
+		if rows > maxSingle || d.Name != HTML && rows > maxPart {
+			t.Errorf("%s has %d rows", d.Name, rows)
+		}
 	}
-	return titled(titles)
+	for _, d := range s.Others {
+		if strings.HasSuffix(d.Name, HTML) && l.seen[d.Name] == nil {
+			t.Errorf("nothing links to %s", d.Name)
+		}
+	}
+	return l
+}
+
+// checkDocument checks what holds for any HTML document.
+func checkDocument(t testing.TB, root *html.Node) {
+	t.Helper()
+	for n := range root.Descendants() {
+		switch {
+		case n.Type == html.TextNode:
+			if !utf8.ValidString(n.Data) || strings.ContainsAny(n.Data, "\x00\x1b\u202e") {
+				t.Errorf("text %q", n.Data)
+			}
+			continue
+		case n.Type != html.ElementNode:
+			continue
+		}
+		const allowed = " html head meta title body header nav ol ul li a h1 h2 p search label input output main section bdi span time link script "
+		isEmpty := n.Data != "script" || n.FirstChild == nil
+		if !strings.Contains(allowed, " "+n.Data+" ") || !isEmpty {
+			t.Errorf("an element %s with %q", n.Data, textIn(n))
+		}
+		for _, a := range n.Attr {
+			isURL := a.Key == "href" || a.Key == "src"
+			isForeign := isURL && !strings.HasPrefix(a.Val, base+"/") && !strings.HasPrefix(a.Val, "./sitemap-html.")
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") || isForeign {
+				t.Errorf("%s has %s=%q", n.Data, a.Key, a.Val)
+			}
+		}
+		if length := utf8.RuneCountInString(textIn(n)); n.Data == "bdi" && length > 2*maxTitle+3 { // from and to
+			t.Errorf("a text of %d characters", length)
+		}
+	}
 }
 
 func TestHostileTitles(t *testing.T) {
-	l := readAll(t, filesOf(t, slices.Values(hostilePages()), beside))
+	l := readAll(t, build(t, hostilePages(), nil, beside))
 	for path, title := range hostile {
-		if got, ok := l.labels[beside.Base+path]; !ok || path != "/" && got != title[1] {
+		if got, ok := l.labels[base+path]; !ok || path != "/" && got != title[1] {
 			t.Errorf("%q: got %q, want %q", path, got, title[1])
 		}
 	}
@@ -73,13 +125,13 @@ func TestPeople(t *testing.T) {
 		},
 		"groups": {
 			map[string]string{
-				"/": "Home", "/blog/": "Our blog", "/blog/a": "A", "/blog/b": "B", "/blog/c": "C", "/docs": "The manual", "/docs/a": "D",
+				"/": "Home", "/blog/": "Our blog", "/blog/a": "A", "/blog/b": "B", "/blog/c": "C", "/docs": "The manual", "/docs/": "Contents", "/docs/a": "D",
 				"/docs/b": "E", "/docs/c": "F", "/docs/d": "G", "/x/a": "Alone",
 			}, "",
 			[]string{
-				"Home", "Pages 2", "Alone /x/a 2023-11-24", "Home / 2023-11-14",
+				"Home", "Pages 2", "Alone /x/a 2023-11-25", "Home / 2023-11-14",
 				"Our blog 4", "A /blog/a 2023-11-16", "B /blog/b 2023-11-17", "C /blog/c 2023-11-18",
-				"The manual 5", "D /docs/a 2023-11-20", "E /docs/b 2023-11-21", "F /docs/c 2023-11-22", "G /docs/d 2023-11-23",
+				"The manual 6", "Contents /docs/ 2023-11-20", "D /docs/a 2023-11-21", "E /docs/b 2023-11-22", "F /docs/c 2023-11-23", "G /docs/d 2023-11-24",
 			},
 		},
 		"the name of the site": {
@@ -95,34 +147,11 @@ func TestPeople(t *testing.T) {
 			[]string{"example.com", "/ 2023-11-14", "/9 2023-11-16", "/10 2023-11-15", "/a b 2023-11-17"},
 		},
 	} {
-		pages := titled(test.titles)
+		pages := allTitled(test.titles)
 		pages[0].Extensions.Lang = test.lang
-		got := outline(parse(filesOf(t, slices.Values(pages), beside)[HTML].Body()))
+		got := outline(parse(bodyOf(t, HTML, beside, pages...)))
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q\nwant %q", name, got, test.want)
-		}
-	}
-}
-
-// TestPeopleIndexes: of two pages that may introduce a group, wherever they are, always the same one does.
-func TestPeopleIndexes(t *testing.T) {
-	o := beside
-	o.SectionOf = func(path string) string {
-		return map[string]string{"/news": "a", "/news/": "b"}[path]
-	}
-	paths := []string{"/", "/news", "/news/", "/news/1", "/news/2", "/news/3", "/news/4"}
-	in := func(section string, n int) {
-		for i := range n {
-			paths = append(paths, fmt.Sprintf("/%s/%d", section, i))
-		}
-	}
-	in("a", 5)
-	in("b", 5)
-	slices.Sort(paths)
-	first := filesOf(t, slices.Values(pagesOf(paths...)), o)[HTML].ETag
-	for range 20 {
-		if got := filesOf(t, slices.Values(pagesOf(paths...)), o)[HTML].ETag; got != first {
-			t.Fatal("the same pages make another document")
 		}
 	}
 }
@@ -131,102 +160,88 @@ func TestPeopleIndexes(t *testing.T) {
 func TestPeopleOfSections(t *testing.T) {
 	o := beside
 	o.SectionOf = func(path string) string { return map[bool]string{true: "news"}[path != "/"] }
-	pages := slices.Values(pagesOf("/", "/a/1", "/a/2", "/b/1", "/b/2"))
-	got := outline(parse(filesOf(t, pages, o)[HTML].Body()))
+	got := outline(parse(bodyOf(t, HTML, o, pagesOf("/", "/a/1", "/a/2", "/b/1", "/b/2")...)))
 	want := []string{"example.com", "Pages 1", "/", "News 4", "/a/1", "/a/2", "/b/1", "/b/2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	// All pages of the section introduce others.
+	o.SectionOf = func(path string) string { return map[bool]string{true: "news"}[len(path) == 2] }
+	pages := pagesOf("/a", "/b", "/c", "/d")
+	for _, p := range slices.Clone(pages) {
+		pages = append(pages, numberedBy(600, p.Path+"/%d")...)
+	}
+	pages = append(pages, page.Page{Path: "/news"})
+	slices.SortFunc(pages, page.Compare)
+	if l := readAll(t, build(t, pages, nil, o)); len(l.labels) != len(pages)-4 { // which are above the pages of others
+		t.Errorf("%d of %d pages are listed", len(l.labels), len(pages))
+	}
 }
 
-// TestPeopleOfManyPages: a larger site has a first document with its groups, and others with at most a thousand pages, which
-// lead to each other.
+// TestPeopleOfManyPages: a larger site has a first document with its groups, and others with at most a thousand pages. One page
+// more changes the first document and its own.
 func TestPeopleOfManyPages(t *testing.T) {
 	for name, test := range map[string]struct {
-		pages             int
-		path              func(i int) string
+		pages, each       int // pages of a folder
 		groups, documents int // documents: at most
 	}{
-		"one document":        {2000, func(i int) string { return fmt.Sprintf("/%d/%04d", i/500, i) }, 4, 1},
-		"one folder":          {2001, func(i int) string { return fmt.Sprintf("/%04d", i) }, 0, 5},
-		"folders":             {5000, func(i int) string { return fmt.Sprintf("/%02d/%04d", i/100, i) }, 0, 51},
-		"one page a folder":   {5000, func(i int) string { return fmt.Sprintf("/%04d/", i) }, 0, 11},
-		"small ones and none": {6000, func(i int) string { return fmt.Sprintf("/%04d/%05d", max(i-5000, 0)/10, i) }, 1, 112},
+		"one document":      {1999, 500, 4, 1},
+		"one folder":        {2001, 3000, 0, 7},
+		"two folders":       {9000, 4500, 2, 23},
+		"folders":           {5000, 100, 0, 51},
+		"one page a folder": {5000, 1, 0, 12},
+		"small folders":     {6000, 3, 0, 16},
 	} {
-		documents := filesOf(t, numberedPages(test.pages, test.path), beside)
-		l := readAll(t, documents)
+		var pages []page.Page
+		for i := range test.pages {
+			path := fmt.Sprintf("/%04d/%05d", i/test.each, i)
+			pages = append(pages, titled(path, 1_700_000_000, fmt.Sprint("Page ", i)))
+		}
+		before := build(t, pages, nil, beside)
+		l := readAll(t, before)
 		headings := len(elements(l.seen[HTML], "h2"))
 		if len(l.labels) != test.pages || headings != test.groups || len(l.seen) > test.documents {
 			t.Errorf("%s: got %d pages below %d headings in %d documents, want %d, %d, %d",
 				name, len(l.labels), headings, len(l.seen), test.pages, test.groups, test.documents)
 		}
-		for at, root := range l.seen {
-			for _, a := range elements(root, "a") {
-				back := map[string]string{"prev": "next", "next": "prev"}[attribute(a, "rel")]
-				if back == "" {
-					continue
-				}
-				other := l.seen[strings.TrimPrefix(attribute(a, "href"), beside.Sitemap)]
-				leadsBack := func(a *html.Node) bool {
-					return attribute(a, "rel") == back && attribute(a, "href") == beside.Sitemap+at
-				}
-				if other == nil || !slices.ContainsFunc(elements(other, "a"), leadsBack) {
-					t.Errorf("%s leads to %v, which does not lead back", at, a.Attr)
-				}
+		at := len(pages) / 3
+		added := titled(pages[at-1].Path+"-", 1_700_000_000, fmt.Sprintf("Page %d and a half", at))
+		n := 0
+		for _, name := range changed(before, build(t, slices.Insert(pages, at, added), before, beside)) {
+			if strings.HasSuffix(name, HTML) {
+				n++
 			}
+		}
+		if n > 2 {
+			t.Errorf("%s: one page more changes %d documents", name, n)
 		}
 	}
 }
 
-// TestPeopleStay: one page more changes the first document, its own and the ones beside it.
-func TestPeopleStay(t *testing.T) {
-	pages := slices.Collect(numberedPages(20_000, func(i int) string { return fmt.Sprintf("/%d/%05d", i/10_000, i) }))
-	before := filesOf(t, slices.Values(pages), beside)
-	for _, at := range []int{2000, 20_000} {
-		changed := 0
-		added := newPage(pages[at-1].Path+"-", 0, "The page with the number 5000 and a half")
-		for name, d := range filesOf(t, slices.Values(slices.Insert(slices.Clone(pages), at, added)), beside) {
-			if was := before[name]; was.Document == nil || was.ETag != d.ETag {
-				changed++
-			}
-		}
-		if changed < 2 || changed > 6 {
-			t.Errorf("a page after %d: %d of %d documents change", at, changed, len(before))
-		}
-	}
-}
-
-// TestPeopleBound: beyond a million pages, further ones are counted.
+// TestPeopleBound: of more than a million pages, a million are shown.
 func TestPeopleBound(t *testing.T) {
-	b := newBuilder(nil, options(beside))
-	l := newPeople(b)
-	for range maxPeople + 2 {
-		l.add(page.Page{Path: "/"}, "")
-		l.groups[""].entries = l.groups[""].entries[:1]
+	l := &people{groups: make(map[string]*group), count: maxPeople - 1}
+	for range 3 {
+		l.add(listed{Page: page.Page{Path: "/"}})
 	}
-	l.finish()
-	_ = b.workers.Wait()
-	i := slices.IndexFunc(b.made.Others, func(d *Document) bool { return d.Name == HTML })
-	first := read(t, b.made.Others[i].Open)
-	if want := ": 1\u202F000\u202F000 / 1\u202F000\u202F002<"; !strings.Contains(first, want) {
-		t.Errorf("got %s, want %s", first, want)
+	if n := len(l.groups[""].entries); n != 1 || l.count != maxPeople+2 {
+		t.Errorf("%d pages are held, %d counted", n, l.count)
 	}
 }
 
 // TestPeopleLook: the operator's title and stylesheet count, and the front page says the language and direction.
 func TestPeopleLook(t *testing.T) {
 	for lang, want := range map[string][]string{
-		"":        {`lang="en" dir="ltr"`, ">Home<", "Sitemap – "},
-		"de":      {`lang="de" dir="ltr"`, ">Startseite<", "Übersicht – "},
-		"ar":      {`lang="ar" dir="rtl"`, ">الرئيسية<"},
-		"he":      {`lang="he" dir="rtl"`, ">Home<"},
-		"unknown": {`lang="unknown" dir="ltr"`, ">Home<"},
+		"":   {`lang="en" dir="ltr"`, ">Home<", "Sitemap – "},
+		"de": {`lang="de" dir="ltr"`, ">Startseite<", "Übersicht – "},
+		"ar": {`lang="ar" dir="rtl"`, ">الرئيسية<"},
+		"he": {`lang="he" dir="rtl"`, ">Home<"},
 	} {
 		o := beside
 		o.People = &People{Title: "Our <name>", CSS: "/look.css?a=1&b=2"}
-		front := newPage("/", 1, "Front")
+		front := titled("/", 1, "Front")
 		front.Extensions.Lang = lang
-		body := string(filesOf(t, slices.Values([]page.Page{front}), o)[HTML].Body())
+		body := bodyOf(t, HTML, o, front)
 		want = append(want, "<h1><bdi>Our &lt;name&gt;</bdi></h1>", `<link rel="stylesheet" href="/look.css?a=1&amp;b=2">`,
 			`href="./sitemap-html.css"`, `src="./sitemap-html.js"`)
 		for _, part := range want {
@@ -240,63 +255,10 @@ func TestPeopleLook(t *testing.T) {
 // TestWords: each language has all words.
 func TestWords(t *testing.T) {
 	for lang, in := range wordsBy {
-		for _, word := range []string{in.Sitemap, in.Home, in.Pages, in.Filter, in.None, in.Prev, in.Next, in.Feed} {
-			if word == "" {
+		for _, word := range reflect.ValueOf(in).Fields() {
+			if word.String() == "" {
 				t.Errorf("%s: a word is missing: %+v", lang, in)
 			}
 		}
 	}
-}
-
-func TestNumber(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1\u202F000", 1234567: "1\u202F234\u202F567"} {
-		if got := number(n); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
-		}
-	}
-}
-
-// shuffled is a title of random characters of all kinds.
-func shuffled(r *rand.Rand) string {
-	kinds := []string{"<b>", "&amp;", `"`, "'", "+", "\x00", "\u202e", "ש", "👩‍👧", "\xff", " ", "</script>", "{{.}}", "a"}
-	var b strings.Builder
-	for range r.IntN(40) {
-		b.WriteString(kinds[r.IntN(len(kinds))])
-	}
-	return b.String()
-}
-
-func FuzzBuilder(f *testing.F) {
-	for path, title := range hostile {
-		f.Add(path, title[0], uint16(1), uint64(1))
-	}
-	f.Add("/a/b/c/", "x", uint16(2000), uint64(7))
-	f.Fuzz(func(t *testing.T, path, title string, n uint16, seed uint64) {
-		r, seen := rand.New(rand.NewPCG(seed, 0)), make(map[string]bool)
-		var pages []page.Page
-		for i := range n%3000 + 1 {
-			p, err := page.Normal("/" + strings.Repeat(path, r.IntN(3)) + fmt.Sprintf("/%d", i%7) + path)
-			if err != nil || len(p) > page.MaxLoc || seen[p] {
-				continue
-			}
-			seen[p] = true
-			added := newPage(p, r.Int64N(1<<40), title+shuffled(r))
-			added.Extensions.Description = shuffled(r) + title
-			pages = append(pages, added)
-		}
-		if len(pages) == 0 {
-			return
-		}
-		slices.SortFunc(pages, page.Compare)
-		documents := filesOf(t, slices.Values(pages), beside)
-		l := readAll(t, documents)
-		for _, p := range pages {
-			if _, isThere := l.labels[beside.Base+p.Path]; !isThere {
-				t.Fatalf("%q is missing", p.Path)
-			}
-		}
-		if feed, ok := documents[".atom"]; ok {
-			checkFeed(t, feed)
-		}
-	})
 }

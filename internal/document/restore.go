@@ -19,14 +19,8 @@ type setMeta struct {
 	Documents int            `json:"documents,omitempty"` // how many there are: a storage may lose some
 }
 
-// Documents returns the set in the form that [Restore] takes. Documents that g has already are taken from there.
-func (s *Set) Documents(g *store.Generation) (meta json.RawMessage, documents []store.StoredDocument, err error) {
-	// A document that is stored already is not written again: its name and meta, with the ETag, say that it is the
-	// same.
-	known := make(map[string]store.StoredDocument)
-	for _, d := range g.Documents() {
-		known[d.Name+string(d.Meta)] = d
-	}
+// Documents returns the set in the form that [Restore] takes.
+func (s *Set) Documents() (meta json.RawMessage, documents []store.StoredDocument, err error) {
 	for _, d := range s.All() {
 		meta, err := json.Marshal(d)
 		if err != nil {
@@ -36,11 +30,7 @@ func (s *Set) Documents(g *store.Generation) (meta json.RawMessage, documents []
 		if d.Type == "" {
 			name += gzipExtension
 		}
-		stored, ok := known[name+string(meta)]
-		if !ok {
-			stored = store.NewDocument(name, meta, d.Gzip)
-		}
-		documents = append(documents, stored)
+		documents = append(documents, store.NewDocument(name, meta, d.Gzip))
 	}
 	meta, err = json.Marshal(setMeta{s.retired, s.LeftOut, len(documents)})
 	return meta, documents, err
@@ -52,20 +42,13 @@ func (s *Set) Documents(g *store.Generation) (meta json.RawMessage, documents []
 func Restore(
 	ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Set,
 ) (_ *Set, err error) {
-	damaged := func(cause error) error {
-		return fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, cause)
-	}
 	var m setMeta
-	if err := json.Unmarshal(meta, &m); err != nil {
-		return nil, damaged(err)
-	}
-	s := &Set{LeftOut: m.LeftOut}
+	malformed := json.Unmarshal(meta, &m)
+	s := &Set{LeftOut: m.LeftOut, retired: m.Retired}
 	for i, stored := range g.Documents() {
 		name := strings.TrimSuffix(strings.TrimPrefix(stored.Name, storedStem), gzipExtension)
 		d := &Document{Name: name, Section: SectionOf(name)}
-		if err := json.Unmarshal(stored.Meta, d); err != nil {
-			return nil, damaged(err)
-		}
+		malformed = errors.Join(malformed, json.Unmarshal(stored.Meta, d))
 		d.Modified = store.ClampTime(d.Modified)
 		known := previous.Find(d.Name)
 		if known != nil && isSame(known, d) {
@@ -86,18 +69,13 @@ func Restore(
 		}
 	}
 	// A storage may have lost some: an index without one of its shards was served once.
-	isComplete := len(g.Documents()) >= m.Documents
-	if !isComplete || !s.isWhole() {
-		return nil, damaged(errors.New("documents are missing"))
+	if s.Index == nil || len(g.Documents()) < m.Documents {
+		malformed = errors.Join(malformed, errors.New("documents are missing"))
+	}
+	if malformed != nil {
+		return nil, fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, malformed)
 	}
 	s.complete()
-	s.retired = m.Retired
 	s.leadOn()
 	return s, nil
-}
-
-// isWhole reports whether there is an index with shards, or a urlset alone. An index without shards, or shards without
-// one, is the rest of a set.
-func (s *Set) isWhole() bool {
-	return s.Index != nil && s.Index.Index == (len(s.Shards) > 0)
 }

@@ -52,11 +52,8 @@ func (s *Set) complete() {
 }
 
 // inOrder compares shards by their sections, and then by their pages.
-func inOrder(a, b *Document) int { return a.compare(b.Section, b.First) }
-
-// compare compares a shard with one that begins at a path in a section.
-func (d *Document) compare(section, first string) int {
-	return cmp.Or(strings.Compare(d.Section, section), strings.Compare(d.First, first))
+func inOrder(a, b *Document) int {
+	return cmp.Or(strings.Compare(a.Section, b.Section), strings.Compare(a.First, b.First))
 }
 
 // All are the documents. An index comes after those that it lists: whoever writes them one by one refers to none that is missing.
@@ -70,23 +67,18 @@ func (s *Set) retire(previous *Set, now time.Time, sectionOf func(path string) s
 	if previous == nil {
 		return
 	}
-	// What retired earlier is still known, and what was served until now may retire.
-	var all []retired
-	for _, r := range previous.retired {
-		if now.Sub(r.At) < retiredFor {
-			all = append(all, r)
-		}
-	}
+	all := slices.Clone(previous.retired)
 	for _, d := range previous.Shards {
-		// The only urlset of a section has the section's name.
-		if d.Name != NameOfSection(d.Section) {
+		if IsHashed(d.Name) {
 			suffix := strings.TrimSuffix(d.Name, extension)
 			all = append(all, retired{Suffix: suffix, First: d.First, At: now.UTC()})
 		}
 	}
-	// What has the name now comes first.
-	all = slices.DeleteFunc(all, func(r retired) bool { return s.names[r.Suffix+extension] != nil })
-	s.retired = slices.Clone(all[max(len(all)-maxRetired, 0):]) // without the oldest of too many
+	all = slices.DeleteFunc(all, func(r retired) bool {
+		// What has the name now comes first.
+		return now.Sub(r.At) >= retiredFor || s.Find(r.Suffix+extension) != nil
+	})
+	s.retired = all[max(len(all)-maxRetired, 0):] // without the oldest of too many
 	for i := range s.retired {
 		r := &s.retired[i]
 		r.Section = sectionOf(r.First)
@@ -128,20 +120,19 @@ func (s *Set) FindForm(name string) (*Document, Form) {
 // Holding returns the urlset that lists a path of a section, or would if it were listed; "": it is in no section. Of a
 // section without pages, it is one of the rest.
 func (s *Set) Holding(section, path string) *Document {
-	if len(s.Shards) == 0 {
+	var holding *Document
+	for _, d := range s.Shards {
+		isNearer := holding == nil || d.First <= path // the first one holds what sorts before it, too
+		if d.Section == section && isNearer {
+			holding = d
+		}
+	}
+	switch {
+	case holding != nil:
+		return holding
+	case len(s.Shards) == 0:
 		return s.Index
-	}
-	at := func(d *Document, first string) int { return d.compare(section, first) }
-	i, found := slices.BinarySearchFunc(s.Shards, path, at)
-	// The shard before holds what sorts before the first page of the next.
-	if !found && i > 0 && s.Shards[i-1].Section == section {
-		i--
-	}
-	isThere := i < len(s.Shards) && s.Shards[i].Section == section
-	if isThere {
-		return s.Shards[i]
-	}
-	if section != "" {
+	case section != "":
 		return s.Holding("", path)
 	}
 	return s.Shards[0] // all pages are in sections
@@ -188,11 +179,11 @@ func (s *Set) XMLDigest() string {
 	if s == nil {
 		return ""
 	}
-	isFile := func(d *Document) bool { return !d.Index }
-	indexes := slices.DeleteFunc(slices.Clone(s.Others), isFile)
 	h := xxhash.New()
-	for _, d := range slices.Concat([]*Document{s.Index}, s.Shards, indexes) {
-		_, _ = h.WriteString(d.Name + d.ETag) // which never fails
+	for _, d := range s.All() {
+		if d.Type == "" && d.Name != NewsSitemap {
+			_, _ = h.WriteString(d.Name + d.ETag) // which never fails
+		}
 	}
 	return fmt.Sprintf("%016x", h.Sum64())
 }

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,43 +10,37 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 func TestNames(t *testing.T) {
 	whole := "-" + strings.Repeat("a", 32)
 	all := Beside{People: new(People), Feed: true, Stylesheet: true, LLMs: true}
-	news := Beside{News: new(NewsOf)}
 	for name, test := range map[string]struct {
-		sections []string
-		beside   Beside
-		want     []string
-		others   []string
+		sections     string
+		beside       Beside
+		want, others string
 	}{
-		"all": {[]string{"pt-br", "0123456789a", "a"}, all, []string{
-			".xml", ".xml.gz", ".txt", "-000000000000.xml", "-0123456789ab.xml.gz", "-fedcba987654.txt",
-			"-a.txt", "-pt-br.xml", "-pt-br-0123456789ab.xml", "-0123456789a.xml", "-0123456789a-0123456789ab.xml.gz",
-			".html", ".atom", ".css", "-html.css", "-html.js", whole + ".html",
-		}, []string{
-			"", "/", ".gz", ".txt.gz", ".xml.xml", ".xml/", ".xml\n", "-.xml", "_0123456789ab.xml", "-0123456789ab", "-0123456789ab.html",
-			"-news.xml", "-b.xml", "-A.xml", "-a-.xml", "--a.xml", "-a_b.xml", "-0123456789AB.xml", "-00000\x00000000.xml",
-			"-0123456789ab-0123456789ab.xml", "-a-0123456789ab-0123456789ab.xml", "-0123456789abc.xml", whole + ".xml",
-			whole + "0.html", whole[1:] + ".html", whole[:32] + "F.html", "-0123456789ab.atom", ".css.gz", ".html/", "-a.html", "-html.xml",
-			"/llms.txt", "llms.txt", "-llms.html",
-		}},
-		"nothing": {nil, Beside{}, []string{".xml", ".txt", "-0123456789ab.xml"},
-			[]string{".html", whole + ".html", "-html.css", "-html.js", ".atom", ".css", "-news.xml", "-.xml", "-a.xml"}},
-		"news":                {nil, news, []string{"-news.xml", "-news.xml.gz"}, []string{"-news.txt", "-news", "-news.html", "-News.xml", "news.xml", "-news-.xml", "-news-0123456789ab.xml"}},
-		"a section like news": {[]string{"news"}, Beside{}, []string{"-news.txt", "-news-0123456789ab.xml"}, nil},
-		"no name":             {[]string{"a(b|c"}, Beside{}, []string{"-a(b|c.xml"}, []string{"-c.xml"}},
+		"all": {"pt-br 0123456789a a", all,
+			".xml .xml.gz .txt -000000000000.xml -0123456789ab.xml.gz -fedcba987654.txt -a.txt -pt-br.xml -pt-br-0123456789ab.xml -0123456789a.xml " +
+				"-0123456789a-0123456789ab.xml.gz .html .atom .css -html.css -html.js " + whole + ".html",
+			"/ .gz .txt.gz .xml.xml .xml/ -.xml _0123456789ab.xml -0123456789ab -0123456789ab.html -news.xml -b.xml -A.xml -a-.xml --a.xml -a_b.xml " +
+				"-0123456789AB.xml -00000\x00000000.xml -0123456789ab-0123456789ab.xml -a-0123456789ab-0123456789ab.xml -0123456789abc.xml " +
+				"-0123456789ab.atom .css.gz .html/ -a.html -html.xml /llms.txt llms.txt -llms.html " +
+				whole + ".xml " + whole + "0.html " + whole[1:] + ".html " + whole[:32] + "F.html"},
+		"nothing":             {"", Beside{}, ".xml .txt -0123456789ab.xml", ".html -html.css -html.js .atom .css -news.xml -.xml -a.xml " + whole + ".html"},
+		"news":                {"", Beside{News: new(NewsOf)}, "-news.xml -news.xml.gz", "-news.txt -news -news.html -News.xml news.xml -news-.xml -news-0123456789ab.xml"},
+		"a section like news": {"news", Beside{}, "-news.txt -news-0123456789ab.xml", ""},
+		"no name":             {"a(b|c", Beside{}, "-a(b|c.xml", "-c.xml"},
 	} {
-		names := Names(test.sections, test.beside)
-		for _, one := range test.want {
+		names := Names(strings.Fields(test.sections), test.beside)
+		for _, one := range strings.Fields(test.want) {
 			if !names.MatchString(one) {
 				t.Errorf("%s: %q is none", name, one)
 			}
 		}
-		for _, one := range test.others {
+		for _, one := range append(strings.Fields(test.others), "", ".xml\n") {
 			if names.MatchString(one) {
 				t.Errorf("%s: %q is one", name, one)
 			}
@@ -57,80 +50,57 @@ func TestNames(t *testing.T) {
 
 // TestFindForm: a document has the forms of its kind.
 func TestFindForm(t *testing.T) {
-	pages := withNews(foldersOf("a:300", "b:3"))
-	o := inFolders(withNewsAt(testTime), "x:b")
+	o := inFolders(newsOptions(), "x:b")
 	o.ShardURLs = 100
 	o.People = new(People)
-	s := build(t, pages, nil, o)
-	shard := strings.TrimSuffix(s.Shards[1].Name, ".xml")
-	for name, want := range map[string]struct {
-		document string // "": none
-		form     Form
-	}{
-		".xml": {".xml", FormPlain}, ".xml.gz": {".xml", FormGzip}, ".txt": {}, // an index has no list
-		shard + ".xml": {shard + ".xml", FormPlain}, shard + ".xml.gz": {shard + ".xml", FormGzip}, shard + ".txt": {shard + ".xml", FormText},
-		"-x.xml": {"-x.xml", FormPlain}, "-x.txt": {"-x.xml", FormText},
-		"-news.xml": {"-news.xml", FormPlain}, "-news.xml.gz": {"-news.xml", FormGzip}, "-news.txt": {},
-		".html": {".html", FormPlain}, ".html.gz": {}, "": {}, "-y.xml": {}, "-y.txt": {}, "-y.xml.gz": {},
-	} {
-		d, form := s.FindForm(name)
-		got := ""
+	s := build(t, append([]page.Page{articleAt("/", 0)}, foldersOf("a:300", "b:3")...), nil, o)
+	shard := strings.TrimSuffix(s.Shards[0].Name, ".xml")
+	var got []string
+	for _, name := range strings.Fields(".xml .xml.gz .txt # #.xml #.xml.gz #.txt -x.xml -x.txt -news.xml -news.xml.gz -news.txt .html .html.gz -y.xml -y.txt") {
+		d, form := s.FindForm(strings.Replace(name, "#", shard, 1))
 		if d != nil {
-			got = d.Name
-		}
-		if got != want.document || d != nil && form != want.form {
-			t.Errorf("%s: got %q, %d, want %+v", name, got, form, want)
+			got = append(got, fmt.Sprint(name, "=", form, strings.Replace(d.Name, shard, "#", 1)))
 		}
 	}
-	if d, _ := (*Set)(nil).FindForm(".txt"); d != nil {
-		t.Errorf("without documents: got %+v", d)
+	const want = ".xml=0.xml .xml.gz=2.xml #.xml=0#.xml #.xml.gz=2#.xml #.txt=3#.xml -x.xml=0-x.xml -x.txt=3-x.xml -news.xml=0-news.xml -news.xml.gz=2-news.xml .html=0.html"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %s", got, want)
 	}
 }
 
-func TestCheckSectionName(t *testing.T) {
-	for name, want := range map[string]string{
-		"a": "", "blog": "", "pt-br": "", "0": "", "0123456789a": "", "0123456789abc": "", "a--b": "", "0123456789ab-a": "", strings.Repeat("z", 32): "",
-		"": "use 1", "-": "use 1", "a-": "use 1", "-a": "use 1", "Blog": "use 1", "é": "use 1", "a.b": "use 1", "a/b": "use 1", "a\n": "use 1", strings.Repeat("z", 33): "use 1",
-		"0123456789ab": "a name whose", "a-0123456789ab": "a name whose",
-	} {
-		err := CheckSectionName(name)
-		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", name, err, want)
-		}
-	}
-}
-
-// FuzzSectionOf: each section has the documents of its name, and no other.
+// FuzzSectionOf: each section has the documents of its name, and no other. No name of a section is that of a shard.
 func FuzzSectionOf(f *testing.F) {
-	for _, name := range []string{"blog", "pt-br", "0123456789a", "a-0123456789ab", "a\nb", ""} {
+	const good = "a blog pt-br 0 0123456789a 0123456789abc a--b 0123456789ab-a zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"
+	const bad = "- a- -a Blog é a.b a/b zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz 0123456789ab a-0123456789ab"
+	for _, name := range strings.Fields(good) {
+		if err := CheckSectionName(name); err != nil {
+			f.Error(err)
+		}
 		f.Add(name, uint64(1)<<40)
 	}
+	for _, name := range append(strings.Fields(bad), "", "a\n") {
+		if CheckSectionName(name) == nil {
+			f.Errorf("%q may be a section", name)
+		}
+		f.Add(name, uint64(0))
+	}
 	f.Fuzz(func(t *testing.T, section string, id uint64) {
+		id &= 1<<idBits - 1
+		for _, name := range []string{".xml", ".html", shardName("", id), "-.xml"} {
+			if got := SectionOf(name); got != "" {
+				t.Errorf("%s: got section %q", name, got)
+			}
+		}
 		if CheckSectionName(section) != nil {
 			return
 		}
 		names := Names([]string{section}, Beside{})
-		for _, name := range []string{NameOfSection(section), shardName(section, id&(1<<idBits-1))} {
+		for _, name := range []string{NameOfSection(section), shardName(section, id)} {
 			if got := SectionOf(name); got != section || !names.MatchString(name) {
 				t.Errorf("%q: got section %q", name, got)
 			}
 		}
-		if got := SectionOf(shardName("", id&(1<<idBits-1))); got != "" {
-			t.Errorf("a shard of none: got %q", got)
-		}
 	})
-}
-
-func TestSectionOf(t *testing.T) {
-	for name, want := range map[string]string{
-		".xml": "", "-.xml": "", "-000000000000.xml": "", ".html": "", "-0123456789abcdef0123456789abcdef.html": "",
-		"-blog.xml": "blog", "-blog-000000000000.xml": "blog", "-pt-br.xml": "pt-br", "-pt-br-0123456789ab.xml": "pt-br",
-		"-0.xml": "0", "-0123456789a.xml": "0123456789a", "-a-0123456789a.xml": "a-0123456789a", "-0123456789ab-a.xml": "0123456789ab-a", "-a--b.xml": "a--b",
-	} {
-		if got := SectionOf(name); got != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
-	}
 }
 
 // nameOf is the name of a shard that begins at a letter.
@@ -197,15 +167,12 @@ func TestRetiredNamesEnd(t *testing.T) {
 		t.Error("the name is known after its 90 days")
 	}
 
-	s = fake(nil, testTime, "a", "b")
-	for i := range maxRetired / 1000 * 3 {
-		firsts := []string{"a"}
-		for j := range 500 {
-			firsts = append(firsts, fmt.Sprintf("b%05d%03d", i, j))
-		}
-		s = fake(s, testTime, firsts...)
+	s = new(Set)
+	for i := range maxRetired + 5 {
+		s.retired = append(s.retired, retired{Suffix: fmt.Sprint("-", i), At: testTime})
 	}
-	if len(s.retired) != maxRetired || s.Find(nameOf("b")) != nil || s.Find(nameOf("b00028499")) == nil {
+	s = fake(s, testTime, "a", "b")
+	if len(s.retired) != maxRetired || s.Find("-4.xml") != nil || s.Find("-5.xml") == nil {
 		t.Errorf("%d names are remembered, want the latest %d", len(s.retired), maxRetired)
 	}
 }
@@ -217,41 +184,28 @@ func TestRestore(t *testing.T) {
 	if len(fewer.retired) == 0 {
 		t.Fatal("no names were retired")
 	}
-	for name, s := range map[string]*Set{"one urlset": build(t, numbered(3), nil, Options{}), "shards": many, "retired": fewer,
-		"files": build(t, numbered(3000), nil, Options{Beside: Beside{People: new(People), Feed: true, Stylesheet: true, LLMs: true}}),
-		"news":  build(t, withNews(numbered(3000)), nil, withNewsAt(testTime))} {
-		meta, g := kept(t, s)
-		documents := slices.Clone(g.Documents()) // in any order
-		documents[0], documents[len(documents)-1] = documents[len(documents)-1], documents[0]
-		restored, err := Restore(t.Context(), meta, g.WithDocuments(nil, documents), nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+	news := newsOptions()
+	news.ShardURLs = 100
+	all := inFolders(beside, "x:a", "y:b")
+	all.ShardURLs = 100
+	for name, s := range map[string]*Set{
+		"retired": fewer,
+		"all":     build(t, foldersOf("a:300", "b:3", "c:300"), nil, all),
+		"news":    build(t, append([]page.Page{articleAt("/", 0)}, numbered(300)...), nil, news),
+	} {
+		again := restored(t, s)
+		if !s.Equal(again) || again.Pages != s.Pages || again.Bytes != s.Bytes || !maps.Equal(again.LeftOut, s.LeftOut) || !slices.Equal(again.Sections(), s.Sections()) {
+			t.Errorf("%s: got %+v, want %+v", name, again, s)
 		}
-		if !s.Equal(restored) || restored.Pages != s.Pages || restored.Bytes != s.Bytes || !maps.Equal(restored.LeftOut, s.LeftOut) {
-			t.Errorf("%s: got %+v, want %+v", name, restored, s)
-		}
-		again, documents, err := restored.Documents(g)
-		if err != nil || !bytes.Equal(again, meta) || !slices.Equal(names(documents), names(g.Documents())) {
-			t.Errorf("%s: got %s and %v, %v", name, again, documents, err)
-		}
-		for i, d := range s.All() {
-			if got := restored.All()[i]; got.Type != d.Type || got.ETag != d.ETag || !bytes.Equal(got.Gzip, d.Gzip) || documents[i].Object != g.Documents()[i].Object {
-				t.Errorf("%s: got %+v, want %+v", name, got, d)
-			}
-		}
-		for name, d := range s.names {
-			if got := restored.Find(name); got == nil || got.First != d.First {
-				t.Errorf("%s: '%s' is %+v, want %+v", name, name, got, d)
+		for i, d := range again.All() {
+			if was := s.All()[i]; !isSame(d, was) || read(t, d.Open) != read(t, was.Open) || d.Type != was.Type || d.First != was.First {
+				t.Errorf("%s: got %+v, want %+v", name, d, was)
 			}
 		}
 	}
 	// What follows a restart carries over.
-	meta, g := kept(t, many)
-	restored, err := Restore(t.Context(), meta, g, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := changed(restored, build(t, numbered(1000), restored, Options{ShardURLs: 50, Now: testTime.Add(time.Hour)})); got != nil {
+	again := restored(t, many)
+	if got := changed(again, build(t, numbered(1000), again, Options{ShardURLs: 50, Now: testTime.Add(time.Hour)})); got != nil {
 		t.Errorf("%q changed", got)
 	}
 }
@@ -263,34 +217,44 @@ func kept(t testing.TB, s *Set) (meta json.RawMessage, g *store.Generation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta, documents, err := s.Documents(st.Last())
+	meta, documents, err := s.Documents()
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.Reverse(documents) // they come in any order
 	return meta, st.Last().WithDocuments(nil, documents)
 }
 
-func names(documents []store.StoredDocument) (all []string) {
-	for _, d := range documents {
-		all = append(all, d.Name+string(d.Meta))
+// restored is a set after a restart.
+func restored(t testing.TB, s *Set) *Set {
+	t.Helper()
+	meta, g := kept(t, s)
+	again, err := Restore(t.Context(), meta, g, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	return again
 }
 
+// TestRestoreMalformed: what is not whole is damaged.
 func TestRestoreMalformed(t *testing.T) {
-	whole, g := kept(t, build(t, numbered(1000), nil, Options{ShardURLs: 50}))
-	for name, spoil := range map[string]func(meta *string, documents []store.StoredDocument) []store.StoredDocument{
-		"nothing":            func(_ *string, _ []store.StoredDocument) []store.StoredDocument { return nil },
-		"no index":           func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[1:] },
-		"no shards":          func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[:1] },
-		"not all shards":     func(_ *string, d []store.StoredDocument) []store.StoredDocument { return d[:len(d)-1] },
-		"meta":               func(meta *string, d []store.StoredDocument) []store.StoredDocument { *meta = "[]"; return d },
-		"no meta":            func(meta *string, d []store.StoredDocument) []store.StoredDocument { *meta = ""; return d },
-		"no document's meta": func(_ *string, d []store.StoredDocument) []store.StoredDocument { d[1].Meta = nil; return d },
+	meta, g := kept(t, build(t, numbered(1000), nil, Options{ShardURLs: 50}))
+	all := g.Documents()
+	spoilt := slices.Clone(all)
+	spoilt[1].Meta = nil
+	for name, test := range map[string]struct {
+		meta      string
+		documents []store.StoredDocument
+	}{
+		"nothing":            {"{}", nil},
+		"no index":           {string(meta), all[1:]},
+		"no shards":          {string(meta), all[:1]},
+		"not all shards":     {string(meta), all[:len(all)-1]},
+		"meta":               {"[]", all},
+		"no meta":            {"", all},
+		"no document's meta": {string(meta), spoilt},
 	} {
-		meta := string(whole)
-		documents := spoil(&meta, slices.Clone(g.Documents()))
-		if s, err := Restore(t.Context(), json.RawMessage(meta), g.WithDocuments(nil, documents), nil); !errors.Is(err, store.ErrDamaged) {
+		if s, err := Restore(t.Context(), json.RawMessage(test.meta), g.WithDocuments(nil, test.documents), nil); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s: got %+v, %v", name, s, err)
 		}
 	}

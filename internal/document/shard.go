@@ -2,6 +2,7 @@ package document
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -33,6 +34,7 @@ type cutter struct {
 	begin   uint64 // a page whose hash is not above begins a shard: one in most/2
 	held    []held
 	entries []byte // of the pages that are held
+	seen    int    // pages held of which none but the first begins a shard
 	ids     map[uint64]bool
 	isSplit bool // not all fit into one shard
 }
@@ -54,11 +56,11 @@ type held struct {
 	isExtended bool // its entry has extensions
 
 	hash uint64
-	end  int // of its entry
+	size int // of its entry
 }
 
-// newCutter returns a cutter of at most so many pages, and bytes of entries, a shard. A page alone is always one. It calls emit
-// for each shard in order, as soon as it is complete.
+// newCutter returns a cutter of at most so many pages, and bytes of entries, a shard. It calls emit for each shard in order, as
+// soon as it is complete.
 func newCutter(most, room int, emit func(shard)) *cutter {
 	return &cutter{
 		most:  most,
@@ -69,93 +71,80 @@ func newCutter(most, room int, emit func(shard)) *cutter {
 	}
 }
 
-// add adds a page, which comes after all others, with its entry.
+// add adds a page, which comes after all others, with its entry, which is not longer than what a shard has room for.
 func (c *cutter) add(p held, entry []byte) {
 	p.hash = xxhash.Sum64String(p.path)
-	if c.isSplit && p.hash <= c.begin && len(c.held) > 0 {
-		c.finish(len(c.held))
-	}
-	c.entries = append(c.entries, entry...)
-	p.end = len(c.entries)
+	p.size = len(entry)
 	c.held = append(c.held, p)
-	if !c.isSplit && !c.fits(0, len(c.held)) {
-		c.split()
+	c.entries = append(c.entries, entry...)
+	// Until then, what is held is not cut.
+	c.isSplit = c.isSplit || !c.fits(c.held, c.entries)
+	if !c.isSplit {
+		return
 	}
-	isTooLong := len(c.held) > maxPiece*c.most || len(c.entries) > maxPiece*c.room
-	if isTooLong && len(c.held) > 1 {
+	for ; c.seen < len(c.held); c.seen++ {
+		if c.seen > 0 && c.held[c.seen].hash <= c.begin {
+			c.finish(c.seen)
+		}
+	}
+	if len(c.held) > maxPiece*c.most || len(c.entries) > maxPiece*c.room {
 		// None of them begins a shard, as where paths were chosen to hash high.
-		c.finish(c.lowest(0, len(c.held)))
+		c.finish(lowest(c.held))
 	}
 }
 
-// end makes shards of what is held, once all pages were added, and holds nothing thereafter.
+// end makes shards of what is held, once all pages were added, and holds nothing thereafter. There is a page at least.
 func (c *cutter) end() {
-	switch n := len(c.held); {
-	case n == 0:
-	case c.isSplit:
-		c.finish(n)
-	default:
+	if c.isSplit {
+		c.finish(len(c.held))
+	} else {
 		c.emit(shard{pages: c.held, entries: c.entries, isOnly: true})
 	}
 	c.held = nil
 	c.entries = nil
 }
 
-// split makes shards of the complete pieces of what was held back until it was known that the site needs several.
-func (c *cutter) split() {
-	c.isSplit = true
-	for i := 1; i < len(c.held); i++ {
-		if c.held[i].hash <= c.begin {
-			c.finish(i)
-			i = 0 // finish has dropped the piece: the page at i is the first now
-		}
-	}
-}
-
-// finish makes shards of the first n pages held, cut until each part fits, and drops them.
+// finish makes shards of the first n pages held, and drops them.
 func (c *cutter) finish(n int) {
-	c.cut(0, n)
-	end := c.held[n-1].end
-	c.entries = c.entries[:copy(c.entries, c.entries[end:])]
-	c.held = c.held[:copy(c.held, c.held[n:])]
-	for i := range c.held {
-		c.held[i].end -= end
+	size := sizeOf(c.held[:n])
+	c.cut(c.held[:n], c.entries[:size])
+	c.held = slices.Delete(c.held, 0, n)
+	c.entries = slices.Delete(c.entries, 0, size)
+	c.seen = 0
+}
+
+// sizeOf is the size of the entries of pages.
+func sizeOf(pages []held) (size int) {
+	for _, p := range pages {
+		size += p.size
 	}
+	return size
 }
 
-// between are the entries of the pages held in [from, to).
-func (c *cutter) between(from, to int) []byte {
-	begin := 0
-	if from > 0 {
-		begin = c.held[from-1].end
-	}
-	return c.entries[begin:c.held[to-1].end]
+// fits reports whether pages with these entries make one shard.
+func (c *cutter) fits(pages []held, entries []byte) bool {
+	return len(pages) <= c.most && len(entries) <= c.room
 }
 
-// fits reports whether the pages held in [from, to) make one shard. A page alone cannot be cut.
-func (c *cutter) fits(from, to int) bool {
-	n := to - from
-	return n == 1 || n <= c.most && len(c.between(from, to)) <= c.room
-}
-
-// cut makes shards of the pages held in [from, to), as many as it takes.
-func (c *cutter) cut(from, to int) {
-	if c.fits(from, to) {
-		c.emit(shard{id: c.newID(c.held[from].path), pages: c.held[from:to], entries: c.between(from, to)})
+// cut makes shards of pages with these entries, as many as it takes.
+func (c *cutter) cut(pages []held, entries []byte) {
+	if c.fits(pages, entries) {
+		c.emit(shard{id: c.newID(pages[0].path), pages: pages, entries: entries})
 		return
 	}
-	at := c.lowest(from, to)
-	c.cut(from, at)
-	c.cut(at, to)
+	at := lowest(pages)
+	size := sizeOf(pages[:at])
+	c.cut(pages[:at], entries[:size])
+	c.cut(pages[at:], entries[size:])
 }
 
-// lowest is the page of the middle three quarters of [from, to) with the lowest hash: the page that another piece
-// around it would most likely be cut at, too. There are two pages at least, and it is not the first.
-func (c *cutter) lowest(from, to int) int {
-	eighth := (to - from) / 8
-	at := from + max(eighth, 1)
-	for i := at + 1; i < to-eighth; i++ {
-		if c.held[i].hash < c.held[at].hash {
+// lowest is the page of the middle three quarters with the lowest hash: the page that another piece around it would most likely be
+// cut at, too. There are two pages at least, and it is not the first.
+func lowest(pages []held) int {
+	eighth := len(pages) / 8
+	at := max(eighth, 1)
+	for i := at + 1; i < len(pages)-eighth; i++ {
+		if pages[i].hash < pages[at].hash {
 			at = i
 		}
 	}

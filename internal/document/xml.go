@@ -52,45 +52,29 @@ const (
 		`" xmlns:video="http://www.google.com/schemas/sitemap-video/1.1`
 )
 
-// The elements of every change frequency and priority, whole; "" for those that say nothing or do not exist.
-var (
-	freqElements [256]string
-	prioElements [256]string
-)
-
-// What a byte of a URL becomes in a document; "": it stays. Page paths come percent-encoded, so that usually only "&"
-// and "'" need anything. But whatever comes, the document stays well-formed and no white space gets into a loc: other
-// bytes that no URL has are percent-encoded one by one (RFC 3986, section 2.1).
+// What a byte of a URL becomes in a document. Page paths come percent-encoded, so that usually only "&" and "'" need anything. But
+// whatever comes, the document stays well-formed and no white space gets into a loc: other bytes that no URL has are
+// percent-encoded one by one (RFC 3986, section 2.1).
 //
 // Only the named entities are used: some readers do not decode numeric ones.
-var escapes = [256]string{'&': "&amp;", '\'': "&apos;", '"': "&quot;", '<': "&lt;", '>': "&gt;"}
+var escapes [256]string
 
 func init() {
-	for i, name := range page.ChangeFreqs() {
-		freqElements[i+1] = "<changefreq>" + name + "</changefreq>"
-	}
-	for n := range 101 {
-		p := page.Priority(n + 1)
-		prioElements[p] = "<priority>" + p.String() + "</priority>"
-	}
 	for c := range escapes {
+		one := string([]byte{byte(c)})
 		if c <= ' ' || c >= 0x7F {
-			escapes[c] = page.Escape(string([]byte{byte(c)}))
+			one = page.Escape(one)
 		}
+		escapes[c] = textEscapes.Replace(one)
 	}
 }
 
 // appendURL appends a URL or a part of one as XML text.
 func appendURL(dst []byte, s string) []byte {
-	from := 0
 	for i := range len(s) {
-		if e := escapes[s[i]]; e != "" {
-			dst = append(dst, s[from:i]...)
-			dst = append(dst, e...)
-			from = i + 1
-		}
+		dst = append(dst, escapes[s[i]]...)
 	}
-	return append(dst, s[from:]...)
+	return dst
 }
 
 // urlset is the document with these entries:
@@ -150,12 +134,20 @@ func appendEntry(b []byte, base string, p page.Page, extended bool) []byte {
 	b = appendURL(b, p.Path)
 	b = append(b, locClose...)
 	b = appendLastMod(b, p.LastMod, p.LastModDay)
-	b = append(b, freqElements[p.ChangeFreq]...)
-	b = append(b, prioElements[p.Priority]...)
+	b = appendElement(b, "changefreq", p.ChangeFreq.String())
+	b = appendElement(b, "priority", p.Priority.String())
 	if extended && p.Extensions != nil {
 		b = appendExtensions(b, p.Extensions)
 	}
 	return append(b, urlClose...)
+}
+
+// appendElement appends an element, unless its text is "".
+func appendElement(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return append(b, "<"+name+">"+text+"</"+name+">"...)
 }
 
 func appendExtensions(b []byte, e *page.Extensions) []byte {

@@ -211,7 +211,7 @@ func (r *Records) Write(snapshot *document.Set, meta any, waits bool) (err error
 	k := kept{Meta: meta}
 	var documents []store.StoredDocument
 	if snapshot != nil {
-		k.Snapshot, documents, err = snapshot.Documents(r.Generation)
+		k.Snapshot, documents, err = snapshot.Documents()
 	}
 	if err != nil {
 		return err

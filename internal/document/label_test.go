@@ -3,7 +3,6 @@ package document
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 func TestHeadline(t *testing.T) {
@@ -34,15 +33,15 @@ func TestHeadline(t *testing.T) {
 		// Something is left.
 		"":                                      "",
 		"The Example Times":                     "The Example Times",
-		" - The Example Times":                  " - The Example Times",
+		" - The Example Times":                  "- The Example Times",
 		"The Example Times - The Example Times": "The Example Times",
 		"The Example Times | example.com":       "The Example Times",
 		"שלום - The Example Times":              "שלום",
 		"👩‍👧 | example.com":                     "👩‍👧",
 		"{{.Host}} | <b> & </b> - example.com":  "{{.Host}} | <b> & </b>",
-		"A \xff title - example.com":            "A \xff title",
+		"A \xff title - example.com":            "A \uFFFD title",
 	} {
-		if got := headline(title, names); got != want {
+		if got := headline(clean(title), names); got != want {
 			t.Errorf("%q: got %q, want %q", title, got, want)
 		}
 	}
@@ -55,21 +54,40 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-func FuzzHeadline(f *testing.F) {
-	for _, title := range []string{"A - B", "B | A :: B", " - ", "B - B", "A – b\xff", "ſ · S"} {
-		f.Add(title, "B", "s")
+func TestClean(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"white space", "\n A\t\u2028title \u00a0\r\n", "A title"},
+		{"controls", "a\x00b\x1b[31mc\u0085d\x7f\u009b", "ab[31mc d"},
+		{"not UTF-8", "a\xff\xc3b", "a\uFFFD\uFFFDb"},
+		{"no characters of XML", "a\uFFFEb\uFFFFc\U0001FFFFd", "abcd"},
+		{"overrides of direction", "\u202eabc\u202c\u2066d\u2069", "abcd"},
+		{"right to left, with a mark", "שלום\u200f!", "שלום\u200f!"},
+		{"emoji of several characters", "👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿"},
+		{"as long as may be", strings.Repeat("ü", maxTitle), strings.Repeat("ü", maxTitle)},
+		{"longer", strings.Repeat("ü", 10_000), strings.Repeat("ü", maxTitle-1) + "…"},
+		{"longer, cut at a blank", strings.Repeat("a", maxTitle-2) + " bcd", strings.Repeat("a", maxTitle-2) + "…"},
+		{"nothing", " \x00\n", ""},
+	} {
+		if got := clean(tt.in); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
-	f.Fuzz(func(t *testing.T, title, name, other string) {
-		names := []string{name, other}
-		got := headline(title, names)
-		if !strings.Contains(title, got) || got == "" && title != "" {
-			t.Errorf("%q: got %q", title, got)
+}
+
+// TestEndings: the name of the site is what more than half of the titles end in, and four at least.
+func TestEndings(t *testing.T) {
+	for titles, want := range map[string]string{
+		"a | S;b | S;c | S;d | S;e":       "S",
+		"a | S;b | S;c | S;d | S;e;f;g;h": "",
+		"a | S;b - S;c | T - S":           "",
+		"a;b;c;d;e":                       "",
+	} {
+		e := endings{count: make(map[string]int)}
+		for title := range strings.SplitSeq(titles, ";") {
+			e.add(title)
 		}
-		if utf8.ValidString(title) && !utf8.ValidString(got) {
-			t.Errorf("%q: got the invalid %q", title, got)
+		if got := e.most(); got != want {
+			t.Errorf("%s: got %q, want %q", titles, got, want)
 		}
-		if again := headline(got, names); again != got {
-			t.Errorf("%q: got %q, then %q", title, got, again)
-		}
-	})
+	}
 }
