@@ -27,7 +27,7 @@ const (
 	perPoll         = time.Second / 10 // for each site of the App: so a storage has 20 calls a second at most
 	claimPatience   = 10 * time.Second // of an operator
 	leavePatience   = 2 * time.Second  // with the storage, when a process stops
-	hangsFor        = 10               // intervals at one stage of a refresh, until another process leads
+	hangsFor        = 10               // intervals, or minutes, at one stage of a refresh, until another process leads
 	maxVisited      = 30 << 10         // bytes of visits that the leader is told
 	maxSignaled     = 10 << 10         // bytes of signals
 	maxSignals      = 100              // that are kept for it
@@ -188,7 +188,6 @@ func (f *follower) poll(ctx context.Context) {
 	// There is something to do as soon as it is known that this process is to do it.
 	waits := f.waitsForFleet()
 	if leads && !f.led || f.waited && !waits {
-		f.loadAnnouncer(ctx, true)
 		f.plan(prospects{now: f.app.now(), noticed: true})
 		f.schedule.Notify()
 	}
@@ -202,7 +201,8 @@ func (f *follower) poll(ctx context.Context) {
 // hangs reports whether the refresh under way is at the same stage for so long that another process is to try.
 func (s *site) hangs() bool {
 	stage := s.stage.Load()
-	return stage != nil && s.app.now().Sub(stage.Since) > hangsFor*s.handler.settings.interval
+	interval := max(s.handler.settings.interval, time.Minute)
+	return stage != nil && s.app.now().Sub(stage.Since) > hangsFor*interval
 }
 
 // whatDown is what a warning says of a storage that cannot be reached, or used.

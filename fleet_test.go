@@ -323,20 +323,31 @@ func TestFleetFull(t *testing.T) {
 	})
 }
 
-// TestFleetGivesUp: a process whose refreshes fail, hold something back or hang lets another one lead, and leads again only once
-// nobody else does.
+// TestFleetHangs: where a refresh is at the same stage for ten minutes or intervals, another process leads.
+func TestFleetHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		_, s := sharing(t, store.NewMemory())
+		lead(t, s)
+		f := follower{site: s}
+		s.enter(stageGather)
+		for begun := time.Now(); s.node.Leads(); time.Sleep(maxPoll) {
+			f.poll(t.Context())
+			took := time.Since(begun)
+			if s.node.Leads() == (took > hangsFor*time.Minute) {
+				t.Fatalf("after %s, it leads: %t", took, s.node.Leads())
+			}
+		}
+	})
+}
+
+// TestFleetGivesUp: a process whose refreshes fail or hold something back lets another one lead, and leads again only once nobody
+// else does.
 func TestFleetGivesUp(t *testing.T) {
 	for name, breaks := range map[string]func(*bench){
 		"fails": func(b *bench) {
 			b.yields(func(context.Context, *Refresh, func(Page) error) error { panic("a fault") })
 		},
 		"holds back": func(b *bench) { b.lists("/a") },
-		"hangs": func(b *bench) {
-			b.yields(func(ctx context.Context, _ *Refresh, _ func(Page) error) error {
-				time.Sleep(time.Hour)
-				return ctx.Err()
-			})
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
@@ -347,9 +358,6 @@ func TestFleetGivesUp(t *testing.T) {
 				time.Sleep(time.Minute)
 				breaks(b1)
 				time.Sleep(2 * time.Minute)
-				if name == "hangs" {
-					time.Sleep(hangsFor * time.Minute)
-				}
 				b2, second := sharing(t, shared)
 				b2.lists(numbered(11)...)
 				pages2, end2 := runs(b2, second)

@@ -64,7 +64,7 @@ type Node struct {
 	turn     wait.Slots // one, of who calls the storages; it guards the rest
 	seen     current    // the greatest that was read or written
 	seenAt   time.Time  // when it was first seen
-	claimed  time.Time  // when this node has claimed the lead, if nobody has contested that since; zero: it has not
+	claimed  bool       // this node has claimed the lead, and nobody has contested that since
 	resigned time.Time  // when it did last; zero: it never has
 	garbage  garbage
 
@@ -204,7 +204,7 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 			return false, nil
 		}
 	}
-	if !n.claimed.IsZero() {
+	if n.claimed {
 		return n.lead(ctx, c)
 	}
 	isChanged, err = n.pullNewer(ctx)
@@ -233,7 +233,7 @@ func (n *Node) follow(c current) {
 	isOther := c.Node != n.seen.Node || c.Resigned != n.seen.Resigned
 	n.seen = c
 	n.seenAt = time.Now()
-	n.claimed = time.Time{}
+	n.claimed = false
 	n.leadsUntil.Store(nil)
 	n.note(func(s *Status) { s.Seen = n.seenAt })
 	if isOther {
@@ -297,7 +297,7 @@ func (n *Node) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.claimed = time.Now()
+	n.claimed = true
 	time.AfterFunc(settleFor, n.Wake)
 	return nil
 }
@@ -305,10 +305,6 @@ func (n *Node) claim(ctx context.Context) error {
 // lead says that the leader lives. c is what the storage has: something earlier, or nothing, if it has lost that. isChanged:
 // it was the local store that had lost all.
 func (n *Node) lead(ctx context.Context, c current) (isChanged bool, err error) {
-	// Another one's claim may not be visible yet.
-	if time.Since(n.claimed) < settleFor {
-		return false, nil
-	}
 	manifest, err := n.manifest(ctx)
 	if err != nil {
 		return false, err
@@ -367,7 +363,7 @@ func (n *Node) Resign(ctx context.Context) error {
 	if n.leadsUntil.Swap(nil) == nil {
 		return nil
 	}
-	n.claimed = time.Time{}
+	n.claimed = false
 	n.resigned = time.Now()
 	next := n.seen
 	next.Resigned = true

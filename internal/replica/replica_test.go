@@ -506,3 +506,153 @@ func TestAllResign(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 	})
 }
+
+// alone is a process that leads a site of some version, alone, which a test has do its steps.
+func alone(t *testing.T) (w *world, p *process) {
+	t.Helper()
+	w = &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
+	w.version.Store(3)
+	p = w.start(store.NewMemory())
+	time.Sleep(5 * time.Minute)
+	if !p.Leads() || p.have.Load() != 3 {
+		t.Fatalf("it leads: %t, and has %d", p.Leads(), p.have.Load())
+	}
+	return w, p
+}
+
+// wantPulled checks that a process that joins has what the leader has.
+func (w *world) wantPulled(t *testing.T) {
+	t.Helper()
+	q := w.start(store.NewMemory())
+	time.Sleep(time.Minute)
+	if q.have.Load() != w.version.Load() {
+		t.Errorf("a process that joins has %d, want %d", q.have.Load(), w.version.Load())
+	}
+}
+
+// TestLosesObjects: what the storage has lost besides current is stored again: all of it within some polls, a part within an hour.
+func TestLosesObjects(t *testing.T) {
+	for name, lasts := range map[string]time.Duration{"all": 2 * time.Minute, "a part": 2 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			w, _ := alone(t)
+			manifest := w.f.current().Manifest
+			w.f.mu.Lock()
+			for key := range w.f.keys {
+				isKept := name == "a part" && strings.Contains(key, manifest)
+				if strings.Contains(key, "/objects/") && !isKept {
+					w.f.change(key, nil)
+				}
+			}
+			w.f.mu.Unlock()
+			time.Sleep(lasts)
+			w.wantPulled(t)
+			for _, p := range w.all() {
+				p.end()
+			}
+		})
+	}
+}
+
+// TestDamagedLocally: what the leader has lost or damaged is not pushed.
+func TestDamagedLocally(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := alone(t)
+		before := w.f.current().Manifest
+		manifest, err := p.manifest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range store.ObjectsOf(manifest) {
+			if err := p.Local.Store(t.Context(), "any/"+store.ObjectName(name), []byte("damaged")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.f.mu.Lock()
+		w.f.keys = make(map[string][]value) // so that all is to be pushed again
+		w.f.mu.Unlock()
+		if err := p.Push(t.Context()); !errors.Is(err, store.ErrDamaged) || w.f.current().Manifest == before {
+			t.Errorf("got %v, and %+v is the newest", err, w.f.current())
+		}
+		p.end()
+	})
+}
+
+// TestPushFollows: a process that does not lead, or that another one has relieved, pushes nothing.
+func TestPushFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := alone(t)
+		q := w.start(store.NewMemory())
+		time.Sleep(time.Minute)
+		if err := q.Push(t.Context()); !errors.Is(err, ErrFollows) {
+			t.Errorf("one that follows: %v", err)
+		}
+		if _, err := q.Claim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Push(t.Context()); !errors.Is(err, ErrFollows) {
+			t.Errorf("one that was relieved: %v", err)
+		}
+		p.end()
+		q.end()
+	})
+}
+
+// TestLeaseEnds: a leader that cannot write does not lead any more before another one does.
+func TestLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := alone(t)
+		w.f.mu.Lock()
+		w.f.faults.fail = 1
+		w.f.mu.Unlock()
+		time.Sleep(deadPolls * 15 * time.Second)
+		if p.Leads() {
+			t.Error("it still leads")
+		}
+		p.end()
+	})
+}
+
+// TestLocalLoss: a leader whose local store was lost has it back from the storage.
+func TestLocalLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p := alone(t)
+		keys, err := p.Local.List(t.Context(), "any", true)
+		if err != nil || len(keys) == 0 {
+			t.Fatal(err, keys)
+		}
+		for _, key := range keys {
+			if err := p.Local.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		manifest, err := p.manifest(t.Context())
+		if err != nil || manifest == nil || !p.Leads() {
+			t.Errorf("got %q, %v; it leads: %t", manifest, err, p.Leads())
+		}
+		p.end()
+	})
+}
+
+// TestGarbage: what is not named any more stays for an hour, as another process may still load it, and goes then.
+func TestGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := alone(t)
+		manifest := w.f.current().Manifest
+		isStored := func() bool {
+			w.f.mu.Lock()
+			defer w.f.mu.Unlock()
+			return w.f.at("site/objects/"+manifest+".0", time.Now()) != nil
+		}
+		w.version.Store(4)
+		time.Sleep(50 * time.Minute)
+		if p.have.Load() != 4 || !isStored() {
+			t.Errorf("it has %d; what it had is stored: %t", p.have.Load(), isStored())
+		}
+		time.Sleep(20 * time.Minute)
+		if isStored() {
+			t.Error("what nobody needs is still stored")
+		}
+		p.end()
+	})
+}
