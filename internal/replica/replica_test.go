@@ -205,10 +205,13 @@ func (p *process) run() {
 	defer close(p.done)
 	for i := 0; p.ctx.Err() == nil; i++ {
 		changed, _ := p.Step(p.ctx)
-		if p.seen.compare(p.last) < 0 {
+		p.turn.Take(context.Background())
+		seen := p.seen
+		p.turn.Release()
+		if seen.compare(p.last) < 0 {
 			p.goDown++
 		}
-		p.last = p.seen
+		p.last = seen
 		if changed {
 			p.verify()
 		}
