@@ -73,6 +73,13 @@ func (f *fake) named() map[string]bool {
 	}
 }
 
+// newest is current, as of now.
+func (f *fake) newest() current {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.current()
+}
+
 // counted returns the number of calls so far, by kind.
 func (f *fake) counted() map[string]int {
 	f.mu.Lock()
@@ -538,7 +545,7 @@ func TestLosesObjects(t *testing.T) {
 	for name, lasts := range map[string]time.Duration{"all": 2 * time.Minute, "a part": 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			w, _ := alone(t)
-			manifest := w.f.current().Manifest
+			manifest := w.f.newest().Manifest
 			w.f.mu.Lock()
 			for key := range w.f.keys {
 				isKept := name == "a part" && strings.Contains(key, manifest)
@@ -560,7 +567,7 @@ func TestLosesObjects(t *testing.T) {
 func TestDamagedLocally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := alone(t)
-		before := w.f.current().Manifest
+		before := w.f.newest().Manifest
 		manifest, err := p.manifest(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -573,8 +580,8 @@ func TestDamagedLocally(t *testing.T) {
 		w.f.mu.Lock()
 		w.f.keys = make(map[string][]value) // so that all is to be pushed again
 		w.f.mu.Unlock()
-		if err := p.Push(t.Context()); !errors.Is(err, store.ErrDamaged) || w.f.current().Manifest == before {
-			t.Errorf("got %v, and %+v is the newest", err, w.f.current())
+		if err := p.Push(t.Context()); !errors.Is(err, store.ErrDamaged) || w.f.newest().Manifest == before {
+			t.Errorf("got %v, and %+v is the newest", err, w.f.newest())
 		}
 		p.end()
 	})
@@ -641,7 +648,7 @@ func TestLocalLoss(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := alone(t)
-		manifest := w.f.current().Manifest
+		manifest := w.f.newest().Manifest
 		isStored := func() bool {
 			w.f.mu.Lock()
 			defer w.f.mu.Unlock()
