@@ -61,7 +61,7 @@ func (a *App) nodeOf(s *site) *replica.Node {
 	node := st.fleet.node.Load()
 	if node == nil || st.fleet.storage != a.sharing.key() {
 		node = replica.New(replica.Options{
-			Prefix:  "sitemap/" + fileName(s.authority(), digestOf(s.sitemap, s.prefix, replica.Version)),
+			Prefix:  "sitemap/" + fileName(s.authority(), digestOf(s.sitemap, s.prefix, st.place.number, replica.Version)),
 			Local:   st.local,
 			Records: recordsOf(st.place.file),
 			Value:   announcementsOf(st.place.file),
@@ -140,7 +140,7 @@ func (s *site) pollFleet() {
 	if s.node == nil {
 		return
 	}
-	f := follower{site: s, waited: s.waitsForFleet()}
+	f := follower{site: s, led: s.node.Leads(), waited: s.waitsForFleet()}
 	for {
 		if !s.app.isSuperseded() && s.main.Load() == nil {
 			f.poll(s.ctx)
@@ -170,7 +170,9 @@ func (f *follower) poll(ctx context.Context) {
 		return
 	}
 	f.logger.OnceIf(err != nil, zap.WarnLevel, "storage", f.whatDown(), zap.Error(err))
-	f.isOutdated = f.isOutdated || isChanged
+	// A refresh that is under way serves what it has pushed itself.
+	isOwn := n.Leads() && f.schedule.IsRunning()
+	f.isOutdated = f.isOutdated || isChanged && !isOwn
 	if f.isOutdated {
 		f.isOutdated = !f.serveShared(ctx)
 	}
@@ -279,11 +281,13 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 	}
 	err := r.records.Write(next.snapshot, next.meta(s.digest()), persist.Waits)
 	s.logState("commit", err)
-	if err == nil {
-		err = s.node.Push(ctx)
-		s.logger.OnceIf(err != nil && !errors.Is(err, replica.ErrFollows), zap.WarnLevel, "push",
-			"cannot share the sitemap: the last one is still served", zap.Error(err))
+	if err != nil {
+		_ = s.node.Resign(ctx) // another one may have room on its disk
+		return false
 	}
+	err = s.node.Push(ctx)
+	s.logger.OnceIf(err != nil && !errors.Is(err, replica.ErrFollows), zap.WarnLevel, "push",
+		"cannot share the sitemap: the last one is still served", zap.Error(err))
 	return err == nil
 }
 
@@ -311,7 +315,8 @@ func (s *site) giveUpLead(out *report.Refresh) {
 
 // leaveFleet lets another process lead at once, as this one stops. After a reload it goes on.
 func (s *site) leaveFleet() {
-	if s.node == nil || s.app.isSuperseded() {
+	// Of a configuration that failed to start, the one before goes on.
+	if s.node == nil || s.app.isSuperseded() || !wait.IsDone(s.app.serving) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
@@ -377,7 +382,7 @@ type pushedFile struct {
 func (f pushedFile) Save(ctx context.Context, encode func() ([]byte, error)) error {
 	err := f.File.Save(ctx, encode)
 	node := f.state.fleet.node.Load()
-	if err != nil || node == nil || !node.Leads() {
+	if err != nil || node == nil {
 		return err
 	}
 	return node.Push(ctx)

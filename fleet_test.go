@@ -32,6 +32,8 @@ func sharing(t *testing.T, shared store.Storage, change ...func(*bench)) (*bench
 	b.app.sharing = storageSetting{kind: inCaddys, shared: asModule{shared}}
 	b.app.folder = t.TempDir()
 	b.app.ctx = emptyContext(t)
+	b.app.serving = make(chan struct{})
+	close(b.app.serving)
 	for _, change := range change {
 		change(b)
 	}

@@ -378,6 +378,7 @@ var errStopping = errors.New("the site is being stopped")
 // refreshNow requests a refresh of the site, or of that of which it is an alias, and waits until one has ended that
 // began after the call. The error is ctx's, or errStopping; the refresh goes on even so.
 func (s *site) refreshNow(ctx context.Context) error {
+	s = cmp.Or(s.main.Load(), s)
 	err := s.claimLead(ctx)
 	if err != nil {
 		return err

@@ -144,15 +144,20 @@ func fileName(authority string, digest uint64) string {
 	return fmt.Sprintf("%s-%016x", host, digest)
 }
 
-// localStorage returns the storage of this process: all sites have one, so that a disk that hangs takes one thread. Under mu.
+// maxDiskCalls are those of all sites at a time: a disk that hangs takes a thread for each.
+const maxDiskCalls = 32
+
+var diskCalls = wait.NewSlots(maxDiskCalls)
+
+// localStorage returns the storage of this process for a site. Under mu.
 func (a *App) localStorage(at statePlace) store.Storage {
 	if at.folder == "" {
 		return store.NewMemory()
 	}
 	if a.disk == nil {
-		a.disk = store.Bounded(&certmagic.FileStorage{Path: a.folder})
+		a.disk = &certmagic.FileStorage{Path: a.folder}
 	}
-	return a.disk
+	return store.BoundedBy(diskCalls, a.disk)
 }
 
 // Where a storage has the records and announcements of a site, by their name.

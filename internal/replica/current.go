@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -35,7 +36,12 @@ func (n *Node) read(ctx context.Context) (c current, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
-	if json.Unmarshal(data, &c) != nil || c.Term == 0 {
+	malformed := json.Unmarshal(data, &c)
+	isRecent := time.Since(n.seenAt) < deadPolls*n.poll()
+	if malformed != nil && err == nil && isRecent && !n.claimed {
+		return current{}, fmt.Errorf("reading who leads: %w", malformed) // the leader writes it again
+	}
+	if malformed != nil || c.Term == 0 {
 		return current{}, nil // which a storage may say that is down: a write tells
 	}
 	n.isReached.Store(true)
@@ -56,6 +62,7 @@ func (n *Node) write(ctx context.Context, next current) error {
 	n.isReached.Store(true)
 	n.seen = next
 	n.seenAt = begun
+	n.wroteAt = begun
 	if n.leadsUntil.Load() != nil {
 		until := begun.Add((deadPolls - 1) * next.Poll)
 		n.leadsUntil.Store(&until)

@@ -62,6 +62,14 @@ func (n *Node) push(ctx context.Context) error {
 	next.Value = hashOf(value)
 	names := named(manifest, next.Value)
 	for name := range names {
+		// What takes long is no reason for another process to lead.
+		if time.Since(n.wroteAt) > n.poll() {
+			err = n.write(ctx, n.seen)
+			if err != nil {
+				return err
+			}
+			next.Beat = n.seen.Beat
+		}
 		if n.garbage.stored[name] {
 			continue
 		}
@@ -257,18 +265,23 @@ func (n *Node) list(ctx context.Context) {
 	}
 }
 
-// deleteObject deletes an object, the last of its parts last.
+// deleteObject deletes an object, the first of its parts, by which it is found, last.
 func (n *Node) deleteObject(ctx context.Context, name string) error {
-	for i := 0; ; i++ {
-		part, err := n.shared().Load(ctx, n.partKey(name, i))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+	last := 0
+	for ; ; last++ {
+		part, err := n.shared().Load(ctx, n.partKey(name, last))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
-		if err == nil {
-			err = store.Delete(ctx, n.shared(), n.partKey(name, i))
+		if len(part) < partSize {
+			break
 		}
-		if err != nil || len(part) < partSize {
+	}
+	for i := last; i >= 0; i-- {
+		err := store.Delete(ctx, n.shared(), n.partKey(name, i))
+		if err != nil {
 			return err
 		}
 	}
+	return nil
 }

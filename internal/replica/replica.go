@@ -26,6 +26,7 @@ const Version = 4
 
 const (
 	deadPolls     = 4                      // of the leader, without a sign of its life, until another one leads
+	lackingPolls  = 5 * deadPolls          // the same, until one leads that cannot load what is the newest
 	resignedPolls = 2 * deadPolls          // until a leader that resigned leads again, if nobody else does
 	settleFor     = 2 * time.Second        // from a claim until it is known whether another one has claimed, too
 	callPatience  = 10 * time.Second       // with the local store, of which no call lasts longer
@@ -64,11 +65,10 @@ type Node struct {
 	turn     wait.Slots // one, of who calls the storages; it guards the rest
 	seen     current    // the greatest that was read or written
 	seenAt   time.Time  // when it was first seen
+	wroteAt  time.Time  // when this node wrote it last
 	claimed  bool       // this node has claimed the lead, and nobody has contested that since
 	resigned time.Time  // when it did last; zero: it never has
 	garbage  garbage
-
-	told map[string]toldValue // by key; only Told uses it
 }
 
 // configuration is what a reload may replace.
@@ -99,7 +99,6 @@ func New(o Options) *Node {
 		turn:    wait.NewSlots(1),
 		seenAt:  time.Now(),
 		garbage: garbage{dropped: make(map[string]time.Time)},
-		told:    make(map[string]toldValue),
 	}
 }
 
@@ -149,11 +148,6 @@ func (n *Node) note(change func(*Status)) {
 func (n *Node) Wait(ctx context.Context) bool {
 	poll := n.poll()
 	pause := poll*4/5 + rand.N(poll*2/5)
-	// At a start, nobody may lead.
-	isSettling := n.leadsUntil.Load() == nil && !n.HasLeader()
-	if isSettling {
-		pause = min(pause, settleFor)
-	}
 	select {
 	case <-n.wake:
 		_, _ = wait.Within(wakeAfter, ctx.Done())
@@ -162,9 +156,6 @@ func (n *Node) Wait(ctx context.Context) bool {
 	}
 	return ctx.Err() == nil
 }
-
-// HasLeader reports whether a process was seen to lead.
-func (n *Node) HasLeader() bool { return n.Status().Leader != "" }
 
 // Wake has Wait return soon.
 func (n *Node) Wake() {
@@ -207,25 +198,29 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 	if n.claimed {
 		return n.lead(ctx, c)
 	}
+	quiet := time.Since(n.seenAt) // before a pull, which may take long
 	isChanged, err = n.pullNewer(ctx)
-	if n.mayClaim() {
+	if n.mayClaim(quiet, err == nil) {
 		err = n.claim(ctx)
 	}
 	return isChanged, err
 }
 
-// mayClaim reports whether nobody leads any more. The polls are the leader's.
-func (n *Node) mayClaim() bool {
+// mayClaim reports whether nobody leads any more, after a time without a sign of the leader. The polls are the leader's. A process
+// that lacks something leads only where nobody else has come for long: it would have all go back.
+func (n *Node) mayClaim(quiet time.Duration, hasAll bool) bool {
 	poll := max(n.seen.Poll, time.Second)
 	// Another one may be able to do what this one was not.
 	gaveUp := !n.resigned.IsZero() && time.Since(n.resigned) <= resignedPolls*poll
 	switch {
 	case n.seen.Term == 0:
 		return true
+	case !hasAll:
+		return quiet > lackingPolls*poll
 	case n.seen.Resigned:
 		return !gaveUp
 	}
-	return time.Since(n.seenAt) > deadPolls*poll
+	return quiet > deadPolls*poll
 }
 
 // follow goes on from what another process has written.
@@ -289,7 +284,7 @@ func (n *Node) claim(ctx context.Context) error {
 	next.Name = n.Name
 	next.Resigned = false
 	n.leadsUntil.Store(nil)
-	n.garbage.stored = nil
+	n.garbage = garbage{dropped: make(map[string]time.Time)} // what it knew when it led before may be named again
 	if manifest != nil && hashOf(manifest) == next.Manifest {
 		n.garbage.stored = named(manifest, next.Value)
 	}
@@ -327,7 +322,9 @@ func (n *Node) lead(ctx context.Context, c current) (isChanged bool, err error) 
 	}
 	isPushed := hashOf(manifest) == n.seen.Manifest && hashOf(value) == n.seen.Value
 	if !hasAll || !isPushed {
-		return false, n.push(ctx)
+		isNew := hashOf(manifest) != n.seen.Manifest
+		err = n.push(ctx)
+		return isNew && err == nil, err // a refresh could not push it, and so did not serve it
 	}
 	err = n.write(ctx, n.seen)
 	if err == nil {
@@ -360,9 +357,10 @@ func (n *Node) Resign(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer n.turn.Release()
-	if n.leadsUntil.Swap(nil) == nil {
+	if !n.claimed {
 		return nil
 	}
+	n.leadsUntil.Store(nil)
 	n.claimed = false
 	n.resigned = time.Now()
 	next := n.seen
@@ -374,7 +372,11 @@ func (n *Node) Resign(ctx context.Context) error {
 
 // manifest returns that of the local store; nil: there is none.
 func (n *Node) manifest(ctx context.Context) ([]byte, error) {
-	return n.local(ctx, path.Join(n.Records, store.ManifestName))
+	data, err := n.local(ctx, path.Join(n.Records, store.ManifestName))
+	if !store.IsManifest(data) {
+		return nil, err // a damaged one is none
+	}
+	return data, err
 }
 
 // local loads a value of the local storage; nil: there is none.

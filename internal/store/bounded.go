@@ -19,18 +19,22 @@ const patience = 10 * time.Second // with a call
 type selfBounded interface{ IsBounded() }
 
 // Bounded returns a storage as one whose calls end: after ten seconds, or with their context. One goes on at a time, also
-// after its caller has left: so nothing that is older overwrites what is newer, and a disk that is lost takes one thread.
+// after its caller has left: so nothing that is older overwrites what is newer.
 // While a call hangs, others fail at once. Errors match ErrHung, or are the cause of the context's end, or the storage's.
-func Bounded(s Storage) Storage {
+func Bounded(s Storage) Storage { return BoundedBy(nil, s) }
+
+// BoundedBy is Bounded for one of several owners of a disk, which share slots for their calls; nil: there is no other.
+func BoundedBy(shared wait.Slots, s Storage) Storage {
 	if _, ok := s.(selfBounded); ok {
 		return s
 	}
-	return &bounded{storage: s, worker: wait.NewSlots(1)}
+	return &bounded{storage: s, worker: wait.NewSlots(1), shared: shared}
 }
 
 type bounded struct {
 	storage Storage
-	worker  wait.Slots
+	worker  wait.Slots // one
+	shared  wait.Slots
 	hangs   atomic.Bool // the call that goes on has lasted longer than patience
 }
 
@@ -46,12 +50,17 @@ func (b *bounded) call(ctx context.Context, call func(context.Context) error) er
 	if !b.worker.Take(ctx) {
 		return context.Cause(ctx)
 	}
+	if !b.shared.Take(ctx) {
+		b.worker.Release()
+		return context.Cause(ctx)
+	}
 	late := time.AfterFunc(patience, func() { b.hangs.Store(true) })
 	var err error
 	isDone := wait.OrLeave(ctx, 0, func() {
 		defer func() {
 			late.Stop()
 			b.hangs.Store(false)
+			b.shared.Release()
 			b.worker.Release()
 		}()
 		err = safely(ctx, call)

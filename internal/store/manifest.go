@@ -145,6 +145,12 @@ func ObjectsOf(encoded []byte) (hashes []string) {
 	return hashes
 }
 
+// IsManifest reports whether data are an encoded manifest.
+func IsManifest(data []byte) bool {
+	_, err := decodeManifest(data)
+	return err == nil
+}
+
 var namePattern = regexp.MustCompile("^" + folder + "[0-9a-f]{32}$")
 
 // objects returns all objects of the generation, by name.

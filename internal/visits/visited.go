@@ -65,7 +65,7 @@ func (v *Visited) Sorted(since int64) []string {
 const perVisit = 20
 
 // Newest returns the paths that were visited last, of those that are wanted, with the Unix second of the last visit. As JSON, they
-// take so many bytes at most, if no byte of a path is escaped.
+// take so many bytes at most.
 func (v *Visited) Newest(most int, isWanted func(path string, at int64) bool) map[string]int64 {
 	v.mu.Lock()
 	all := maps.Clone(v.paths)
@@ -73,7 +73,7 @@ func (v *Visited) Newest(most int, isWanted func(path string, at int64) bool) ma
 	maps.DeleteFunc(all, func(path string, at int64) bool { return !isWanted(path, at) })
 	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Compare(all[b], all[a]) })
 	for _, path := range paths {
-		most -= len(path) + perVisit
+		most -= len(path) + 5*strings.Count(path, "&") + perVisit // JSON escapes it
 		if most < 0 {
 			delete(all, path)
 		}
