@@ -74,14 +74,13 @@ func TestFleetLeaderFull(t *testing.T) {
 func TestFleetFailedReload(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
 		shared := store.NewMemory()
-		b1, first := sharing(t, shared)
+		was := latest.Load()
+		defer latest.Store(was)
+		b1, first := sharing(t, shared, func(b *bench) { b.app.number = was + 1 })
+		latest.Store(b1.app.number)
 		_, end1 := runs(b1, first)
 		defer end1()
 		time.Sleep(time.Minute)
-		was := latest.Load()
-		defer latest.Store(was)
-		b1.app.number = was + 1
-		latest.Store(b1.app.number)
 
 		b2, second := sharing(t, shared, func(b *bench) { b.app.folder = b1.app.folder })
 		b2.app.number = b1.app.number + 1
@@ -162,69 +161,37 @@ func TestFleetRefreshOfAlias(t *testing.T) {
 	})
 }
 
-// TestFleetAloneLoss: a process alone that shares its site lists a loss as soon as one that does not.
-func TestFleetAloneLoss(t *testing.T) {
-	for _, isShared := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, b *bench) {
-			s := b.site("named.example")
-			if isShared {
-				b, s = sharing(t, store.NewMemory())
-			}
-			b.lists(numbered(20)...)
-			pages, end := runs(b, s)
-			defer end()
-			time.Sleep(5 * time.Minute)
-			b.lists(numbered(3)...)
-			begun := time.Now()
-			for pages() != 3 && time.Since(begun) < 2*time.Hour {
-				time.Sleep(time.Second)
-			}
-			t.Logf("shared %t: %s until a loss is believed", isShared, time.Since(begun))
-			b.source = func(context.Context, *Refresh, func(Page) error) error { panic("a fault") }
-			time.Sleep(10 * time.Minute)
-			b.lists(numbered(4)...)
-			begun = time.Now()
-			for pages() != 4 && time.Since(begun) < 2*time.Hour {
-				time.Sleep(time.Second)
-			}
-			t.Logf("shared %t: %s until a change is listed after a fault", isShared, time.Since(begun))
-		})
-	}
-}
-
 // TestFleetRestarted: a process alone that was killed, or stopped at once, soon refreshes its site.
 func TestFleetRestarted(t *testing.T) {
-	for name, after := range map[string]time.Duration{"stopped at once": time.Second, "stopped": time.Minute, "killed": -time.Minute, "killed at once": -4 * time.Second} {
+	for name, test := range map[string]struct {
+		after    time.Duration
+		isKilled bool
+		most     time.Duration // until it leads again
+	}{
+		"stopped at once": {after: time.Second, most: 5 * time.Second},
+		"stopped":         {after: time.Minute, most: 5 * time.Second},
+		"killed at once":  {after: 4 * time.Second, isKilled: true, most: 7 * maxPoll},
+		"killed":          {after: time.Minute, isKilled: true, most: 7 * maxPoll},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
 				shared := store.NewMemory()
-				b, s := sharing(t, shared)
-				slow := b.pages
-				b.pages = func(w http.ResponseWriter, r *http.Request) error {
-					time.Sleep(5 * time.Second)
-					return slow(w, r)
-				}
+				dead := failing{shared, new(atomic.Bool)}
+				b, s := sharing(t, dead)
 				_, end := runs(b, s)
-				time.Sleep(after.Abs())
-				if after < 0 {
-					dead := &disk{Storage: shared}
-					dead.full.Store(true)
-					s.node.Configure(dead, maxPoll)
-					s.shared = dead
-				}
+				time.Sleep(test.after)
+				dead.down.Store(test.isKilled) // so it cannot say that it stops
 				end()
 				b2, again := sharing(t, shared)
 				pages, end2 := runs(b2, again)
 				defer end2()
 				begun := time.Now()
-				for pages() != 1 && time.Since(begun) < time.Hour {
+				for !again.node.Leads() || pages() != 1 {
 					time.Sleep(time.Second)
+					if time.Since(begun) > test.most {
+						t.Fatalf("it serves %d pages, and leads: %t", pages(), again.node.Leads())
+					}
 				}
-				served := time.Since(begun)
-				for !again.node.Leads() && time.Since(begun) < time.Hour {
-					time.Sleep(time.Second)
-				}
-				t.Logf("serves after %s, leads after %s", served, time.Since(begun))
 			})
 		})
 	}
@@ -324,7 +291,7 @@ func TestFleetFailingPolls(t *testing.T) {
 		_, end := runs(b, s)
 		defer end()
 		time.Sleep(2 * time.Minute)
-		b.source = func(context.Context, *Refresh, func(Page) error) error { panic("a fault") }
+		b.yields(func(context.Context, *Refresh, func(Page) error) error { panic("a fault") })
 		before := count.loads.Load()
 		time.Sleep(time.Hour)
 		if n := count.loads.Load() - before; n > 400 {
@@ -412,12 +379,13 @@ func TestFleetReload(t *testing.T) {
 			b1.app.run(s1)
 			time.Sleep(12 * time.Minute)
 			b2, s2, asked := make(2)
-			b2.app.serving = nil
 			b2.app.serving = closedChannel()
 			b2.app.run(s2)
 			_ = b1.app.Stop()
 			time.Sleep(time.Minute)
-			t.Logf("shared %t: %d refreshes within a minute of a reload", isShared, asked.Load())
+			if n := asked.Load(); n > 0 {
+				t.Errorf("shared %t: %d refreshes within a minute of a reload", isShared, n)
+			}
 			_ = b2.app.Stop()
 			s1.drop()
 			s2.drop()

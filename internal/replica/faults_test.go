@@ -231,6 +231,7 @@ func TestSlowPush(t *testing.T) {
 			p := newPlain(t, store.NewMemory(), h)
 			p.commit("old")
 			all = append(all, p)
+			isFirst := i == 0
 			go func() {
 				for ctx.Err() == nil {
 					was := p.meta()
@@ -242,7 +243,7 @@ func TestSlowPush(t *testing.T) {
 						}
 					}
 					// The other one's refresh takes longer.
-					if p == all[0] && p.Leads() && isSlow.Load() && !strings.Contains(p.meta(), "new") {
+					if isFirst && p.Leads() && isSlow.Load() && !strings.Contains(p.meta(), "new") {
 						p.commit(append([]string{"new " + p.ID + time.Now().String()}, docs...)...) // records differ, as do dates
 						begun := time.Now()
 						err := p.Push(ctx)
