@@ -44,7 +44,7 @@ func inFirefox(t *testing.T) browser {
 	f := &firefox{t: t, conn: conn, answers: json.NewDecoder(conn)}
 	f.command("session.new", fields{"capabilities": fields{}}, nil)
 	f.page = f.context(fields{})
-	f.window = f.browserWindow()
+	f.window = f.context(fields{"moz:scope": "chrome"})
 	f.evaluateIn(f.window, "gBrowser.selectedBrowser.focus()") // not the address bar
 	f.command("session.subscribe", fields{"events": []string{"log.entryAdded", "network.beforeRequestSent"}}, nil)
 	f.command("network.setCacheBehavior", fields{"cacheBehavior": "bypass"}, nil)
@@ -137,24 +137,6 @@ func (f *firefox) context(kind fields) string {
 	}
 	f.command("browsingContext.getTree", kind, &tree)
 	return tree.Contexts[0].Context
-}
-
-// browserWindow is the context of the window with the tab. There may be others, and it may still be loaded.
-func (f *firefox) browserWindow() string {
-	f.t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		var tree struct {
-			Contexts []struct{ Context string }
-		}
-		f.command("browsingContext.getTree", fields{"moz:scope": "chrome"}, &tree)
-		for _, c := range tree.Contexts {
-			if string(f.evaluateIn(c.Context, "typeof gBrowser")) == `"object"` {
-				return c.Context
-			}
-		}
-	}
-	f.t.Fatal("Firefox has no window with tabs")
-	return ""
 }
 
 // evaluateIn is the value of an expression in a context.
