@@ -47,9 +47,12 @@ type blockCounter struct {
 	inLink   bool // to a page of the site
 	leaves   bool // which is another page
 	hasOther bool // the block has a link to another page
+
+	limit int // where the text ends; 0: it has not begun, and the page is longer than [MaxBody]
 }
 
-// writeText adds text of the body, unless it is not shown or stands beside the content.
+// writeText adds text of the body, unless it is not shown or stands beside the content. Of a page that is cut, half of
+// [MaxBody] counts from the first word on: else a longer header would push text out, and change it.
 func (r *reader) writeText(s []byte) {
 	isShown := r.region&(inTemplate|inSVG|inNoscript) == 0
 	isTitle := r.inTitle && !r.inLink // which counts wherever it is
@@ -57,6 +60,9 @@ func (r *reader) writeText(s []byte) {
 	if !isShown || !isTitle && !isContent {
 		return
 	}
+	start := r.end - len(r.Raw())
+	r.limit = cmp.Or(r.limit, start+MaxBody/2)
+	s = s[:min(len(s), max(r.limit-start, 0))]
 	text := &r.part().text
 	if !isContent {
 		text = &r.head.text

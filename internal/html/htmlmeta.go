@@ -59,8 +59,7 @@ type Meta struct {
 
 	// Blocks is the sum, which wraps around, of the hashes of the blocks of text that count for the date of the page, so
 	// that the difference of two is that of the blocks that came and went, whatever else is on the page. 1: there is no
-	// text, or the body has [MaxBody] bytes or more; 0: unknown, as it is not HTML or was not read. See blockCounter for which
-	// blocks count.
+	// text; 0: unknown, as the body is not HTML or was not read. See blockCounter for which blocks count.
 	Blocks uint64
 
 	// Links are the other pages of the site to which the page links or that its frames show, each once, in order, as in

@@ -3,6 +3,7 @@ package html
 import (
 	"bytes"
 	"cmp"
+	"math"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -13,13 +14,11 @@ import (
 // Parse returns the metadata in body, as far as MaxBody, and in the header, whatever body is. Nothing in it refers to body.
 func Parse(body []byte, pg Page) Meta {
 	r := newReader(pg)
-	if r.meta.Unreadable {
-		return r.finish()
-	}
-	r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
-	// Who has fetched it may have cut it there: a longer header would push text out, and change it.
-	if len(body) >= MaxBody {
-		r.meta.Blocks = 1
+	if !r.meta.Unreadable {
+		if len(body) < MaxBody { // else who has fetched it may have cut it there
+			r.limit = math.MaxInt
+		}
+		r.readBody(body[:min(len(body), MaxBody)], pg.Header.Get("Content-Type"))
 	}
 	return r.finish()
 }

@@ -10,6 +10,7 @@ import (
 // tokens are those of a page.
 type tokens struct {
 	*html.Tokenizer
+	end        int       // of the present token, in the body
 	name       atom.Atom // of a tag; 0: HTML does not know it
 	closed     bool      // the tag ends in a slash
 	hasMore    bool      // it may have attributes that were not read yet
@@ -22,11 +23,13 @@ type attribute struct{ name, value []byte }
 // begin begins with the tokens of a body.
 func (t *tokens) begin(body []byte) {
 	t.Tokenizer = html.NewTokenizer(bytes.NewReader(body))
+	t.end = 0
 }
 
 // next reads the next token. A tag that ends in a slash is a start tag.
 func (t *tokens) next() html.TokenType {
 	kind := t.Next()
+	t.end += len(t.Raw())
 	switch kind {
 	case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
 		t.name = t.readName()
