@@ -134,7 +134,14 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		return err
 	}
 	o.Watch = r.site.watch
-	stats, err := files.Scan(ctx, o, yield)
+	stats, err := files.Scan(ctx, o, func(p page.Page) error {
+		// Some build systems and archives write the epoch, or 1980, for none. A time in the future is that of another clock.
+		isPossible := page.Earliest <= p.FileTime && p.FileTime <= r.Now.Unix()
+		if !isPossible {
+			p.FileTime = 0
+		}
+		return yield(p)
+	})
 	for reason, n := range stats.LeftOut {
 		r.LeaveOut(reason, n)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -222,6 +223,37 @@ func TestFilesPages(t *testing.T) {
 		warned := b.logs.FilterMessageSnippet(test.warning).Len() > 0
 		if warned != (test.warning != "") || b.logs.Len() > 1 || (r.leftOut[files.Unreadable] == 1) != (test.warning == unread) {
 			t.Errorf("%s: got the log %v, left out: %v", name, b.logs.All(), r.leftOut)
+		}
+	}
+}
+
+// TestFileTimes: what a file system says of a time that cannot be is no time of a file.
+func TestFileTimes(t *testing.T) {
+	b := newBench(t, nil)
+	r, err := newRefresh(b.site("named.example"), probeResult{}, b.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := b.clock.Unix()
+	for name, test := range map[string]struct{ at, want int64 }{
+		"now":           {now, now},
+		"in the future": {now + 1, 0},
+		"the epoch":     {0, 0},
+		"of 1980":       {page.Earliest - 1, 0},
+		"of 1981":       {page.Earliest, page.Earliest},
+	} {
+		r.FS = fstest.MapFS{"a.html": {Data: []byte("a"), ModTime: time.Unix(test.at, 0)}}
+		got := int64(-1)
+		source := SourceFiles{Root: ".", CleanURLs: "off"}
+		if err := source.check(); err != nil {
+			t.Fatal(err)
+		}
+		err := source.pages(t.Context(), r, func(p page.Page) error {
+			got = p.FileTime
+			return nil
+		})
+		if err != nil || got != test.want {
+			t.Errorf("%s: got %d, %v, want %d", name, got, err, test.want)
 		}
 	}
 }

@@ -120,19 +120,21 @@ func (s *Set) FindForm(name string) (*Document, Form) {
 // Holding returns the urlset that lists a path of a section, or would if it were listed; "": it is in no section. Of a
 // section without pages, it is one of the rest.
 func (s *Set) Holding(section, path string) *Document {
-	var holding *Document
-	for _, d := range s.Shards {
-		isNearer := holding == nil || d.First <= path // the first one holds what sorts before it, too
-		if d.Section == section && isNearer {
-			holding = d
-		}
-	}
-	switch {
-	case holding != nil:
-		return holding
-	case len(s.Shards) == 0:
+	if len(s.Shards) == 0 {
 		return s.Index
-	case section != "":
+	}
+	i, found := slices.BinarySearchFunc(s.Shards, path, func(d *Document, path string) int {
+		return cmp.Or(strings.Compare(d.Section, section), strings.Compare(d.First, path))
+	})
+	// The shard before holds what sorts before the first page of the next.
+	if !found && i > 0 && s.Shards[i-1].Section == section {
+		i--
+	}
+	isThere := i < len(s.Shards) && s.Shards[i].Section == section
+	if isThere {
+		return s.Shards[i]
+	}
+	if section != "" {
 		return s.Holding("", path)
 	}
 	return s.Shards[0] // all pages are in sections

@@ -39,13 +39,11 @@ func judge(path string, get func(path string) Response) (isClean, isLong bool) {
 	}
 	full := get(path + ".html")
 	missing := get(path + "-no-such-page-for-the-sitemap")
-	isRedirect := short.Status/100 == 3
-	isError := short.Status != http.StatusOK && !isRedirect
-	// What is shown for all that is missing says nothing of its own path.
-	if isError || isSame(full, missing) {
+	// What is shown for all that is missing says nothing of its own path, nor does a redirect, which may be that of one page.
+	if short.Status != http.StatusOK || isSame(full, missing) {
 		return false, false
 	}
-	isLong = isRedirect || isSame(short, missing)
+	isLong = isSame(short, missing)
 	isOther := !isSame(full, short) && full.Status/100 != 3 // another file
 	return !isLong && !isOther, isLong
 }

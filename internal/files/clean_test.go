@@ -42,7 +42,7 @@ func TestLearnClean(t *testing.T) {
 			return clean(path)
 		}
 	}
-	unknown := []string{"no response", "one page for everything", "one redirect for everything"}
+	unknown := []string{"no response", "one page for everything", "one redirect for everything", "redirects to long names"}
 	for name, test := range map[string]struct {
 		files tree
 		get   func(path string) Response
@@ -52,6 +52,12 @@ func TestLearnClean(t *testing.T) {
 		"by a short name, too":        {pages, clean, true},
 		"redirects to short names":    {pages, redirecting(true), true},
 		"redirects to long names":     {pages, redirecting(false), false},
+		"a page redirects, as to a login": {pages, func(path string) Response {
+			if path == "/about" {
+				return Response{Status: http.StatusFound}
+			}
+			return clean(path)
+		}, true},
 		"one redirect for everything": {pages, func(string) Response { return Response{Status: http.StatusFound} }, false},
 		"one page for everything":     {pages, trying(pages, "index.html"), false},
 		"the first is shown for all that is missing": {

@@ -31,7 +31,7 @@ var (
 // base is the scheme, host and port of the site, as [origin.Of] writes them; absolute URLs must have the same. "":
 // those of any site will do. The error says what the line should be.
 func ParseLine(s, base string) (page.Page, error) {
-	words := strings.Fields(s)
+	words := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\t' })
 	beginsComment := func(word string) bool { return word[0] == '#' }
 	if at := slices.IndexFunc(words, beginsComment); at >= 0 {
 		words = words[:at]
