@@ -66,7 +66,7 @@ func (h *Handler) compileNews(c *option.Checker) {
 	c.Refuse(isPattern(name), "news '%s': write the name of the publication before the path patterns", name)
 	c.Refuse(name == "", "news needs the name of the publication: use 'news %s'", newsUsage)
 	c.Refuse(len(name) > maxPublication,
-		"news '%.50s': the name of a publication has at most %d bytes, in UTF-8", name, maxPublication)
+		"news '%.50s': the name of a publication has at most %d bytes", name, maxPublication)
 	c.Refuse(strings.Contains(name, "{"), "news '%s': placeholders are not replaced", name)
 	c.Refuse(s.crawl.Off, "crawl is off: news needs fetched pages: remove 'crawl off', or news")
 	c.Refuse(s.sections.has("news"),

@@ -29,8 +29,6 @@ const (
 	lackingPolls  = 5 * deadPolls          // the same, until one leads that cannot load what is the newest
 	resignedPolls = 2 * deadPolls          // until a leader that resigned leads again, if nobody else does
 	settleFor     = 2 * time.Second        // from a claim until it is known whether another one has claimed, too
-	callPatience  = 10 * time.Second       // with the local store, of which no call lasts longer
-	pushPatience  = 30 * time.Second       // with one object
 	wakeAfter     = 100 * time.Millisecond // several who wake a process have one poll
 )
 
