@@ -48,10 +48,10 @@ func TestLearnClean(t *testing.T) {
 		get   func(path string) Response
 		clean bool
 	}{
-		"files alone":                 {pages, trying(pages, "{path}"), false},
-		"by a short name, too":        {pages, clean, true},
-		"redirects to short names":    {pages, redirecting(true), true},
-		"redirects to long names":     {pages, redirecting(false), false},
+		"files alone":              {pages, trying(pages, "{path}"), false},
+		"by a short name, too":     {pages, clean, true},
+		"redirects to short names": {pages, redirecting(true), true},
+		"redirects to long names":  {pages, redirecting(false), false},
 		"a page redirects, as to a login": {pages, func(path string) Response {
 			if path == "/about" {
 				return Response{Status: http.StatusFound}
