@@ -104,7 +104,7 @@ func (n *Node) push(ctx context.Context) error {
 	}
 	n.garbage.stored = names
 	if isNew {
-		n.note(func(s *Status) { s.Pushed = time.Now() })
+		n.notePush()
 	}
 	return nil
 }

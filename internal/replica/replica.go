@@ -57,8 +57,9 @@ type Node struct {
 	isReached  atomic.Bool               // current was read, or is known not to exist
 	wake       chan struct{}             // of size 1
 
-	mu     sync.Mutex
-	status Status
+	mu      sync.Mutex
+	status  Status
+	pushing time.Time // when the first push was since what came before was settled
 
 	turn     wait.Slots // one, of who calls the storages; it guards the rest
 	seen     current    // the greatest that was read or written
@@ -121,8 +122,27 @@ func (n *Node) LeadsSince(age time.Duration) bool {
 	return n.Leads() && time.Since(n.status.Since) >= age
 }
 
-// IsSettled reports whether the others have had two polls since something was pushed: they have it.
-func (n *Node) IsSettled() bool { return time.Since(n.Status().Pushed) >= 5*n.poll()/2 }
+// settlePolls is in how many polls the others have what was pushed.
+const settlePolls = 2.5
+
+// IsSettled reports whether the others have what was pushed, or most of it where something is pushed all the time.
+func (n *Node) IsSettled() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	polls := func(since time.Time) float64 { return float64(time.Since(since)) / float64(n.poll()) }
+	return polls(n.status.Pushed) >= settlePolls || polls(n.pushing) >= 4*settlePolls
+}
+
+// notePush notes that something was pushed.
+func (n *Node) notePush() {
+	isSettled := n.IsSettled()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.status.Pushed = time.Now()
+	if isSettled {
+		n.pushing = n.status.Pushed
+	}
+}
 
 // IsReached reports whether the storage has told who leads, or that nobody does.
 func (n *Node) IsReached() bool { return n.isReached.Load() }

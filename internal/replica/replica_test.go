@@ -666,3 +666,30 @@ func TestGarbage(t *testing.T) {
 		p.end()
 	})
 }
+
+// TestIsSettled: what was pushed is settled two polls later, and at times where something is pushed all the time.
+func TestIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := New(Options{Local: store.NewMemory()})
+		n.Configure(store.NewMemory(), 15*time.Second)
+		n.notePush()
+		begun := time.Now()
+		for !n.IsSettled() {
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(begun); took < 30*time.Second || took > 40*time.Second {
+			t.Errorf("after %s", took)
+		}
+		settled := 0
+		for range 120 {
+			n.notePush()
+			time.Sleep(5 * time.Second)
+			if n.IsSettled() {
+				settled++
+			}
+		}
+		if settled < 2 || settled > 10 {
+			t.Errorf("settled at %d of 120 pushes", settled)
+		}
+	})
+}
