@@ -282,6 +282,8 @@ type siteFetcher struct {
 	routes  uint64 // digest of the server's routes for the site: see digestRoutes
 	makes   bool   // one of them may make pages
 	crawler *crawl.Crawler
+
+	sameRoutes uint64 // the digest that the site would have if it were shared, or alone
 }
 
 // digest returns the digest of settings and routes: if it changes, the site is refreshed at once.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -446,6 +447,56 @@ func TestFleetTellEscaped(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		if n, _ := first.state.visited.Count(); n == 0 {
 			t.Error("nothing is told")
+		}
+	})
+}
+
+// TestFleetRoots: a site that begins to be shared, or is alone again, requests no page again, nor does a process whose root lies
+// elsewhere.
+func TestFleetRoots(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := store.NewMemory()
+		folder := t.TempDir()
+		asked := new(atomic.Int64)
+		leads := func(b *bench, s *site) {
+			b.handler.sources = []input{guest{b, b}}
+			b.lists("/a", "/b", "/c")
+			answers := b.pages
+			b.serves(func(w http.ResponseWriter, r *http.Request) error {
+				if len(r.URL.Path) == len("/a") {
+					asked.Add(1)
+				}
+				return answers(w, r)
+			})
+			pages, end := runs(b, s)
+			time.Sleep(2*time.Minute + time.Second)
+			if pages() != 3 {
+				t.Errorf("%d pages", pages())
+			}
+			end()
+		}
+		rooted := func(b *bench, root, folder string) {
+			b.handler.server.Routes = caddyhttp.RouteList{{Handlers: []caddyhttp.MiddlewareHandler{caddyhttp.VarsMiddleware{"root": root}}}}
+			b.app.folder = folder
+		}
+		alone := func() {
+			b := newBench(t, nil)
+			b.app.now = time.Now
+			rooted(b, "/srv/1", folder)
+			leads(b, b.site("named.example"))
+		}
+		alone()
+		asked.Store(0)
+		for _, of := range []struct{ root, folder string }{{"/srv/1", folder}, {"/srv/2", t.TempDir()}, {"/srv/1", folder}} {
+			b, s := sharing(t, shared, func(b *bench) { rooted(b, of.root, of.folder) })
+			leads(b, s)
+			if n := asked.Load(); n > 0 {
+				t.Errorf("with the root %s: %d requests", of.root, n)
+			}
+		}
+		alone()
+		if n := asked.Load(); n > 0 {
+			t.Errorf("alone again: %d requests", n)
 		}
 	})
 }

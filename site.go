@@ -293,8 +293,11 @@ func newSite(a *App, i identity) *site {
 		logger = a.sampled
 	}
 
-	routes, makes := digestRoutes(h.server, i.id.host, a.shares(&i))
-	s.fetcher = siteFetcher{identity: &s.identity, server: a.fetchers[h.server], routes: routes, makes: makes}
+	isShared := a.shares(&i)
+	routes, makes := digestRoutes(h.server, i.id.host, isShared)
+	// A site that begins to be shared, or is not any more, has the same routes.
+	same, _ := digestRoutes(h.server, i.id.host, !isShared)
+	s.fetcher = siteFetcher{identity: &s.identity, server: a.fetchers[h.server], routes: routes, sameRoutes: same, makes: makes}
 	if f := s.fetcher.server; f != nil && i.id.scheme == "https" {
 		// The certificate of a proxy in front says nothing of its visitors.
 		s.private = f.needsCertificate(i.id.host) && !trustsProxies(h.server)

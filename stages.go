@@ -171,6 +171,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		Extract:          set.extract,
 		Settings:         s.digest(robots.rules.String(), r.probed.byLinks),
 		Routes:           digestOf(s.fetcher.routes, set.extract),
+		SameRoutes:       digestOf(s.fetcher.sameRoutes, set.extract),
 		Batch:            r.batch.Unix(),
 		Told:             s.state.announcer.Behind(),
 	}

@@ -79,7 +79,10 @@ type Policy struct {
 	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified anew.
 	// Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages are due.
 	Settings, Routes uint64
-	Batch            int64 // in Unix seconds; 0: now
+
+	// SameRoutes is another digest of the same, as earlier crawls may have it; 0: there is none.
+	SameRoutes uint64
+	Batch      int64 // in Unix seconds; 0: now
 
 	// Confirmed is when all candidates were read last, in Unix seconds: files that are others now have changed since.
 	// 0: it is not known.
@@ -310,8 +313,11 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, limit TimeLimit
 // begin finds out in what the last crawl differs from this one, and how much it knew.
 func (r *Run) begin(gen *store.Generation) {
 	settings, routes := gen.Settings()
-	r.resettle = settings != r.p.Settings
-	r.reroute = routes != r.p.Routes
+	isOther := routes != r.p.Routes
+	isSame := r.p.SameRoutes != 0 && routes == r.p.SameRoutes
+	// All records are written once with the digest of now.
+	r.resettle = settings != r.p.Settings || isOther && isSame
+	r.reroute = isOther && !isSame
 	r.links.max = r.p.MaxPaths + gen.Len()
 	if r.p.wantsImages() {
 		r.links.max += imagesPerPath * r.p.MaxPaths
