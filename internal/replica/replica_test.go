@@ -374,6 +374,10 @@ func TestReplica(t *testing.T) {
 					most = max(most, stored)
 					w.f.mu.Unlock()
 					time.Sleep(5 * time.Minute)
+					if test.loses && test.kills {
+						// Where nobody has any more what current names, all wait for somebody who does.
+						time.Sleep(lackingPolls * 15 * time.Second)
+					}
 					rounds++
 					for _, p := range w.all() {
 						if have := p.have.Load(); have != w.version.Load() {
