@@ -353,10 +353,14 @@ func (n *Node) lead(ctx context.Context, c current) (isChanged bool, err error) 
 
 // hasAll reports whether the storage still has what was pushed. c is what it has of current.
 func (n *Node) hasAll(ctx context.Context, c current) (bool, error) {
-	// It may have lost all just before current was written again.
+	// It may have lost something just before current was written again, or amid a push: any object may tell.
 	looks := n.seen.Manifest != "" && n.seen.Beat%deadPolls == 0
 	if c.Term > 0 && looks {
-		_, err := n.shared().Load(ctx, n.partKey(n.seen.Manifest, 0))
+		one := n.seen.Manifest
+		for one = range n.garbage.stored { // in no order
+			break
+		}
+		_, err := n.shared().Load(ctx, n.partKey(one, 0))
 		if errors.Is(err, fs.ErrNotExist) {
 			n.garbage.stored = nil
 		} else if err != nil {

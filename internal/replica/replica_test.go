@@ -344,6 +344,13 @@ func TestReplica(t *testing.T) {
 					w.f.mu.Unlock()
 					for range rand.IntN(60) {
 						time.Sleep(rand.N(20 * time.Second))
+						if rand.IntN(10) == 0 { // an operator requests a refresh
+							p := w.all()[rand.IntN(3)]
+							isChanged, _ := p.Claim(t.Context())
+							if isChanged {
+								p.verify()
+							}
+						}
 						if rand.IntN(3) == 0 {
 							w.version.Store(rand.Int64N(30))
 						}
@@ -394,6 +401,9 @@ func TestReplica(t *testing.T) {
 					rounds, w.refreshes.Load(), w.both.Load(), w.torn.Load(), down, w.f.badDeletes, most, w.f.counted())
 				if w.torn.Load() > 0 {
 					t.Error("a process has read a part of something")
+				}
+				if n := w.f.badDeletes; n > 0 {
+					t.Errorf("%d objects were deleted that current names", n)
 				}
 				if down > 0 {
 					t.Errorf("processes went back %d times", down)
