@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,7 @@ func (a *App) nodeOf(s *site) *replica.Node {
 		st.fleet.storage = a.sharing.key()
 	}
 	s.shared = store.Bounded(a.sharing.shared)
-	node.Configure(s.shared, s.poll())
+	node.Configure(s.shared, s.pollEvery())
 	return node
 }
 
@@ -101,8 +102,8 @@ func (st *siteState) holdRecords(ctx context.Context) (release func(), err error
 	return records.Release, nil
 }
 
-// poll returns the time between two looks at the storage.
-func (s *site) poll() time.Duration {
+// pollEvery returns the time between two looks at the storage.
+func (s *site) pollEvery() time.Duration {
 	poll := min(max(s.handler.settings.interval/4, time.Second), maxPoll)
 	return max(poll, time.Duration(len(s.app.named))*perPoll)
 }
@@ -160,10 +161,11 @@ type follower struct {
 	wasLooked  bool // for what earlier versions have left
 }
 
+// poll does what is due at a poll: it leads or follows, serves what is new, and plans what follows from that.
 func (f *follower) poll(ctx context.Context) {
 	n := f.node
 	// A configuration that failed to start has left its storage, which is closed.
-	n.Configure(f.shared, f.site.poll())
+	n.Configure(f.shared, f.pollEvery())
 	begun := time.Now()
 	isChanged, err := n.Step(ctx)
 	if ctx.Err() != nil {
@@ -187,6 +189,14 @@ func (f *follower) poll(ctx context.Context) {
 	if leads && f.hangs() {
 		_ = n.Resign(ctx)
 	}
+	f.planNext(leads)
+	if err == nil && !leads {
+		f.tellLeader(ctx)
+	}
+}
+
+// planNext makes the site due once this process is the one that leads, or waits for nobody any more.
+func (f *follower) planNext(leads bool) {
 	// There is something to do as soon as it is known that this process is to do it.
 	waits := f.waitsForFleet()
 	if leads && !f.led || f.waited && !waits {
@@ -195,9 +205,6 @@ func (f *follower) poll(ctx context.Context) {
 	}
 	f.led = leads
 	f.waited = waits
-	if err == nil && !leads {
-		f.tellLeader(ctx)
-	}
 }
 
 // hangs reports whether the refresh under way is at the same stage for so long that another process is to try.
@@ -215,8 +222,8 @@ func (s *site) whatDown() string {
 	return "cannot use the shared storage: the loaded sitemap is served, and refreshes wait"
 }
 
-// serveShared serves what another process has published, as it is in the local store now; false: it cannot be read, which the next
-// refresh tries again.
+// serveShared serves what another process has published, as it is in the local store now; false: it cannot be read, which is tried
+// again.
 func (s *site) serveShared(ctx context.Context) bool {
 	records, err := s.state.records.Acquire(ctx)
 	if err != nil {
@@ -341,7 +348,7 @@ func (s *site) lookUp(ctx context.Context, snapshot *document.Set, name string) 
 		d, _ := snapshot.FindForm(name)
 		return d != nil
 	}
-	isUnknown := len(name) > 0 && name[0] == '-' && !isThere()
+	isUnknown := strings.HasPrefix(name, "-") && !isThere()
 	if s.node == nil || s.main.Load() != nil || !isUnknown || s.node.Leads() {
 		return snapshot, nil
 	}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -152,7 +150,7 @@ func TestFleetRefreshOfAlias(t *testing.T) {
 		b.app.run(alias)
 		time.Sleep(5 * time.Minute)
 		if alias.main.Load() != s {
-			t.Skip("no alias")
+			t.Fatal("it is no alias")
 		}
 		begun := time.Now()
 		err := alias.refreshNow(t.Context())
@@ -229,7 +227,7 @@ func TestFleetTwoHandlers(t *testing.T) {
 // TestFleetSlowDisk: a restart with many sites on a slow disk requests no page again.
 func TestFleetSlowDisk(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		n := reviewSites
+		n := 40
 		d := &disk{Storage: store.NewMemory()}
 		folder := t.TempDir()
 		start := func() (*bench, []*site, *atomic.Int64) {
@@ -419,20 +417,11 @@ func persistFile(s *site) *persist.File {
 	return persist.NewFile(s.state.local, announcementsOf(s.state.place.file))
 }
 
-var reviewSites = func() int { n, _ := strconv.Atoi(os.Getenv("REVIEW_SITES")); return max(n, 40) }()
-
 // TestFleetTellEscaped: whatever paths a stranger requests, what visitors of a process found is told.
 func TestFleetTellEscaped(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
 		shared := store.NewMemory()
-		unlinked := func(b *bench) {
-			traffic := new(SourceTraffic)
-			traffic.Unlinked = []string{"/wiki/*"}
-			b.handler.sources = []input{traffic}
-			if err := b.handler.compile(""); err != nil {
-				t.Fatal(err)
-			}
-		}
+		unlinked := unlinkedWiki(t)
 		b1, first := sharing(t, shared, unlinked)
 		_, end1 := runs(b1, first)
 		defer end1()

@@ -154,18 +154,23 @@ func TestFleetVisitors(t *testing.T) {
 	})
 }
 
+// unlinkedWiki has a site list the pages below /wiki that visitors request.
+func unlinkedWiki(t *testing.T) func(b *bench) {
+	return func(b *bench) {
+		traffic := new(SourceTraffic)
+		traffic.Unlinked = []string{"/wiki/*"}
+		b.handler.sources = []input{traffic}
+		if err := b.handler.compile(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestFleetTells: the leader is told the paths that patterns name, and no others, which may hold secrets.
 func TestFleetTells(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
 		shared := store.NewMemory()
-		unlinked := func(b *bench) {
-			traffic := new(SourceTraffic)
-			traffic.Unlinked = []string{"/wiki/*"}
-			b.handler.sources = []input{traffic}
-			if err := b.handler.compile(""); err != nil {
-				t.Fatal(err)
-			}
-		}
+		unlinked := unlinkedWiki(t)
 		b1, first := sharing(t, shared, unlinked)
 		_, end1 := runs(b1, first)
 		defer end1()

@@ -100,8 +100,8 @@ const (
 )
 
 // placeOf returns where the state of a site is kept. On the disk of this process, that goes by the site's host without www, so that
-// the site is the same one with https, and at its apex; that of a site that only visitors named has a hash for a name. Sites that have the same name are told
-// apart by a number, in the order in which they are made.
+// the site is the same one with https, and at its apex; that of a site that only visitors named has a hash for a name. Sites that
+// have the same name are told apart by a number, in the order in which they are made.
 func (a *App) placeOf(i *identity) statePlace {
 	for number := 1; ; number++ {
 		at := statePlace{folder: a.folder, file: i.stateName(strings.TrimPrefix(i.authority(), wwwPrefix), number), number: number}

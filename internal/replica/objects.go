@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"strings"
 	"time"
@@ -61,6 +60,7 @@ func (n *Node) push(ctx context.Context) error {
 	next.Manifest = hashOf(manifest)
 	next.Value = hashOf(value)
 	names := named(manifest, next.Value)
+	loaded := map[string][]byte{next.Manifest: manifest, next.Value: value}
 	for name := range names {
 		// What takes long is no reason for another process to lead.
 		if time.Since(n.wroteAt) > n.poll() {
@@ -73,20 +73,7 @@ func (n *Node) push(ctx context.Context) error {
 		if n.garbage.stored[name] {
 			continue
 		}
-		object := manifest
-		switch name {
-		case next.Manifest:
-		case next.Value:
-			object = value
-		default:
-			object, err = n.Local.Load(ctx, path.Join(n.Records, store.ObjectName(name)))
-		}
-		if err == nil && hashOf(object) != name {
-			err = store.ErrDamaged
-		}
-		if err == nil {
-			err = n.storeObject(ctx, name, object)
-		}
+		err = n.pushObject(ctx, name, loaded[name])
 		if err != nil {
 			return fmt.Errorf("pushing %s: %w", name, err)
 		}
@@ -107,6 +94,20 @@ func (n *Node) push(ctx context.Context) error {
 		n.notePush()
 	}
 	return nil
+}
+
+// pushObject stores an object, which is loaded from the local store if data is nil.
+func (n *Node) pushObject(ctx context.Context, name string, data []byte) (err error) {
+	if data == nil {
+		data, err = n.Local.Load(ctx, path.Join(n.Records, store.ObjectName(name)))
+	}
+	if err != nil {
+		return err
+	}
+	if hashOf(data) != name {
+		return store.ErrDamaged
+	}
+	return n.storeObject(ctx, name, data)
 }
 
 // pullNewer loads what is the newest into the local store, unless that has it.
@@ -258,10 +259,11 @@ func (n *Node) list(ctx context.Context) {
 			n.garbage.dropped[name] = time.Now()
 		}
 	}
-	stored := maps.Clone(n.garbage.stored)
-	maps.DeleteFunc(stored, func(name string, _ bool) bool { return !there[name] })
-	if len(stored) < len(n.garbage.stored) {
-		n.garbage.stored = nil // the next poll pushes all
+	for name := range n.garbage.stored {
+		if !there[name] {
+			n.garbage.stored = nil // the next poll pushes all
+			return
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 	deadPolls     = 4                      // of the leader, without a sign of its life, until another one leads
 	lackingPolls  = 5 * deadPolls          // the same, until one leads that cannot load what is the newest
 	resignedPolls = 2 * deadPolls          // until a leader that resigned leads again, if nobody else does
-	settleFor     = 2 * time.Second        // from a claim until it is known whether another one has claimed, too
+	settleFor     = 2 * time.Second        // from a claim to the poll that finds out whether another one has claimed, too
 	wakeAfter     = 100 * time.Millisecond // several who wake a process have one poll
 )
 
@@ -54,7 +54,7 @@ type Node struct {
 
 	configured atomic.Pointer[configuration]
 	leadsUntil atomic.Pointer[time.Time] // nil: it does not lead
-	isReached  atomic.Bool               // current was read, or is known not to exist
+	isReached  atomic.Bool               // current was read or written
 	wake       chan struct{}             // of size 1
 
 	mu      sync.Mutex
@@ -316,7 +316,7 @@ func (n *Node) claim(ctx context.Context) error {
 }
 
 // lead says that the leader lives. c is what the storage has: something earlier, or nothing, if it has lost that. isChanged:
-// it was the local store that had lost all.
+// the local store had lost all, or has something that could not be pushed before, and so is not served yet.
 func (n *Node) lead(ctx context.Context, c current) (isChanged bool, err error) {
 	manifest, err := n.manifest(ctx)
 	if err != nil {
@@ -356,11 +356,7 @@ func (n *Node) hasAll(ctx context.Context, c current) (bool, error) {
 	// It may have lost something just before current was written again, or amid a push: any object may tell.
 	looks := n.seen.Manifest != "" && n.seen.Beat%deadPolls == 0
 	if c.Term > 0 && looks {
-		one := n.seen.Manifest
-		for one = range n.garbage.stored { // in no order
-			break
-		}
-		_, err := n.shared().Load(ctx, n.partKey(one, 0))
+		_, err := n.shared().Load(ctx, n.partKey(n.anyStored(), 0))
 		if errors.Is(err, fs.ErrNotExist) {
 			n.garbage.stored = nil
 		} else if err != nil {
@@ -371,6 +367,14 @@ func (n *Node) hasAll(ctx context.Context, c current) (bool, error) {
 		n.garbage.stored = nil
 	}
 	return n.garbage.stored != nil, nil
+}
+
+// anyStored returns the name of an object that the storage is to have: of several, any of them by chance.
+func (n *Node) anyStored() string {
+	for name := range n.garbage.stored { // in no order
+		return name
+	}
+	return n.seen.Manifest
 }
 
 // Resign lets another process lead, as before this one stops, or where it cannot refresh the site.
