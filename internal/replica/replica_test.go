@@ -381,9 +381,10 @@ func TestReplica(t *testing.T) {
 					most = max(most, stored)
 					w.f.mu.Unlock()
 					time.Sleep(5 * time.Minute)
-					if test.loses && test.kills {
-						// Where nobody has any more what current names, all wait for somebody who does.
-						time.Sleep(lackingPolls * 15 * time.Second)
+					if test.loses {
+						// What was lost amid a push is told by the next list at the latest; where nobody has any more what
+						// current names, all wait for somebody who does.
+						time.Sleep(listEvery + 2*lackingPolls*15*time.Second)
 					}
 					rounds++
 					for _, p := range w.all() {
