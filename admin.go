@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/replica"
@@ -258,6 +259,8 @@ type siteStatus struct {
 	Announced    []announce.Status `json:"announced,omitempty"`     // to search engines and hubs
 	NotAnnounced string            `json:"not_announced,omitempty"` // why nothing is, although the configuration says so
 
+	Writes crawl.WriteCounts `json:"writes,omitzero"` // of the last hour
+
 	Visited int          `json:"visited,omitempty"`         // paths that visitors had
 	Dropped int          `json:"visited_dropped,omitempty"` // those for which there was no room
 	Logs    []visits.Log `json:"logs,omitempty"`            // that are read for all sites of the handler
@@ -352,6 +355,7 @@ func (s *site) addVisits(st *siteStatus) {
 			st.Logs = append(st.Logs, *logs...)
 		}
 	}
+	st.Writes = s.state.writes.Counts(s.app.now())
 	st.Visited, st.Dropped = s.state.visited.Count()
 }
 

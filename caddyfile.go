@@ -112,7 +112,7 @@ func (h *Handler) options([]string) option.Options {
 		}},
 		{Name: "section", To: h.unmarshalSection},
 		{
-			Name: "crawl", Usage: "[off] or a block with rate, concurrency or disallow", To: &crawlOff,
+			Name: "crawl", Usage: "[off] or a block with rate, concurrency, disallow or writes", To: &crawlOff,
 			Block: func([]string) option.Options {
 				h.Crawl = cmp.Or(h.Crawl, new(Crawl))
 				h.Crawl.Off = crawlOff
@@ -120,6 +120,7 @@ func (h *Handler) options([]string) option.Options {
 					{Name: "rate", Usage: "<n>/s such as 0.5/s", To: &h.Crawl.Rate},
 					{Name: "concurrency", Usage: "<n>", To: &h.Crawl.Concurrency},
 					{Name: "disallow", Usage: "<word or path-pattern...>", To: &h.Crawl.Disallow},
+					{Name: "writes", Usage: "on|off", To: &h.Crawl.Writes},
 				}
 			},
 		},

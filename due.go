@@ -42,6 +42,8 @@ type prospects struct {
 	datesDue   time.Time // when dates can be decided that wait for the end of a deployment
 	hasRefetch bool      // an operator wants pages fetched again, and no crawl has begun with them
 
+	look time.Time // when writes have it looked at; zero: none has
+
 	isChanged bool // since the last refresh began, a change of a file was told, or own sitemaps were read
 }
 
@@ -60,7 +62,7 @@ func due(p prospects) time.Time {
 	pause := p.begun.Add(interval).Sub(p.now)
 	// The pause is longer than the interval where the clock was set back during the refresh.
 	pause = min(pause, interval)
-	pause = min(pause, p.untilPages(), p.untilDates(), p.untilChange())
+	pause = min(pause, p.untilPages(), p.untilDates(), p.untilChange(), p.untilLook())
 	if p.hasRefetch {
 		pause = min(pause, retryRefetch)
 	}
@@ -143,6 +145,14 @@ func (p *prospects) untilChange() time.Duration {
 	return max(p.spared(), probed)
 }
 
+// untilLook is the pause until it is looked at what writes have changed.
+func (p *prospects) untilLook() time.Duration {
+	if p.look.IsZero() {
+		return never
+	}
+	return max(p.look.Sub(p.now), p.spared())
+}
+
 // plan plans the next refresh of the site, and returns when it is due. Nothing else does, save who requests one at once.
 func (s *site) plan(p prospects) time.Time {
 	at := due(p)
@@ -170,6 +180,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		absences: s.absences,
 	}
 	p.isChanged = s.state.isChanged.Load()
+	p.look = s.state.writes.Due()
 	// What an operator wants fetched stays with the site until a crawl has begun with it. These results had no crawl, or none
 	// with that.
 	hadNoCrawl := out.Result == outcome.Failed || out.Result == outcome.Followed || out.Result == outcome.Later

@@ -286,6 +286,11 @@ type Crawl struct {
 	// neither `/how-to-delete-a-branch` nor `/wiki/Delete`. A list replaces the default.
 	Disallow []string `json:"disallow,omitempty"`
 
+	// Whether the site is looked at again soon after somebody who is signed in may have saved something: a request with the
+	// method POST, PUT, PATCH or DELETE and a cookie or an Authorization header, whose response has a status below 400.
+	// Default: true.
+	Writes *bool `json:"writes,omitempty"`
+
 	words    page.Words // of disallow
 	patterns pathPatterns
 }
@@ -297,6 +302,9 @@ func (s *Crawl) disallows(path string) string {
 	}
 	return cmp.Or(s.words.Match(path), s.patterns.which(path))
 }
+
+// looks reports whether the site is looked at again after writes.
+func (s *Crawl) looks() bool { return !s.Off && (s.Writes == nil || *s.Writes) }
 
 // settings are a handler's settings, checked and in the form that a refresh and a request use.
 type settings struct {
@@ -557,7 +565,7 @@ func (r Rule) compile(c *option.Checker) Rule {
 }
 
 func (s Crawl) compile(c *option.Checker) Crawl {
-	hasOthers := s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil
+	hasOthers := s.Rate != 0 || s.Concurrency != 0 || s.Disallow != nil || s.Writes != nil
 	c.Refuse(s.Off && hasOthers, "crawl is off, so its other settings have no effect")
 	s.Concurrency = c.InRange("crawl concurrency", s.Concurrency, 1, 100)
 	s.Rate = cmp.Or(s.Rate, 2)

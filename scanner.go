@@ -229,6 +229,7 @@ func (s *site) run() {
 	s.prospected = nil
 	s.state.isChanged.Store(false)
 	s.planning.Unlock()
+	s.beginLook()
 	// Whatever becomes of the refresh, the site has a time at which it is due: this one, until its end tells a better one.
 	s.plan(prospects{now: begun, begun: begun, interval: s.handler.settings.interval, serves: true})
 	// When the site is stopped, the refresh has a moment to commit what it has found.

@@ -243,14 +243,15 @@ type site struct {
 	prospected *prospects   // of the last refresh; nil: one is under way, or none was
 
 	// Only for the goroutine that refreshes the site.
-	runs      int       // refreshes so far
-	absences  int       // the last refreshes, in a row, that found no front page
-	hasLeft   bool      // the last refresh has left pages that are due
-	firstLook bool      // the refresh under way is a first look: see isFirstLook
-	isHurried bool      // the refresh under way has no time for slow sources: requests wait for what others name
-	isPatient bool      // the next one has, as a source was too slow
-	begun     time.Time // when the last refresh began
-	probedAt  time.Time // when the last refresh began that has probed the site
+	runs      int         // refreshes so far
+	absences  int         // the last refreshes, in a row, that found no front page
+	hasLeft   bool        // the last refresh has left pages that are due
+	firstLook bool        // the refresh under way is a first look: see isFirstLook
+	isHurried bool        // the refresh under way has no time for slow sources: requests wait for what others name
+	isPatient bool        // the next one has, as a source was too slow
+	begun     time.Time   // when the last refresh began
+	probedAt  time.Time   // when the last refresh began that has probed the site
+	look      *crawl.Look // after the last writes; nil: there were none
 
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage  atomic.Pointer[stage]       // of the refresh under way; nil: none is

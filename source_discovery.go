@@ -211,7 +211,7 @@ func (s *site) signal(path string) {
 // serveRecording calls the next handler, and records the visit by its response.
 func (h *Handler) serveRecording(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	_, own := probeOf(r)
-	if own || !onlyReads(r) || !wait.IsDone(h.app.started) {
+	if own || !onlyReads(r) {
 		return next.ServeHTTP(w, r)
 	}
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
@@ -245,12 +245,20 @@ func (h *Handler) note(r *http.Request, status int, header http.Header) {
 		Location:    header.Get("Location"),
 	}
 	path, result := visit.Judge(h.discovery.urls)
-	id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path))
-	if path == "" || err != nil {
-		return
-	}
-	// Not App.site: a Host header alone must not make a site.
-	if s := h.app.lookup(id); s != nil {
+	if s := h.siteFor(r); s != nil && path != "" {
 		s.Note(path, h.app.now().Unix(), result != visits.Counts)
 	}
+}
+
+// siteFor returns the site that a request is for; nil: there is none, and a Host header alone must not make one.
+func (h *Handler) siteFor(r *http.Request) *site {
+	if !wait.IsDone(h.app.started) {
+		return nil // the mounts are not known yet
+	}
+	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	id, err := h.idOf(r, h.mounts.prefixOf(original.URL.Path))
+	if err != nil {
+		return nil
+	}
+	return h.app.lookup(id)
 }

@@ -174,6 +174,7 @@ func (s *site) policy(r *refreshing) crawl.Policy {
 		SameRoutes:       digestOf(s.fetcher.sameRoutes, set.extract),
 		Batch:            r.batch.Unix(),
 		Told:             s.state.announcer.Behind(),
+		Look:             s.look,
 	}
 	if confirmed := r.served.history.Confirmed; !confirmed.IsZero() {
 		p.Confirmed = confirmed.Unix()

@@ -58,7 +58,8 @@ type siteState struct {
 	adopting sync.Once // see site.adopt
 
 	watch     *files.Watch // of the site's files
-	isChanged atomic.Bool  // it has told of a change since the last refresh began to look, or own sitemaps were read since
+	writes    crawl.Writes
+	isChanged atomic.Bool // it has told of a change since the last refresh began to look, or own sitemaps were read since
 
 	announcer *announce.Announcer // has one file whatever the settings are, so that the key of IndexNow stays
 	local     store.Storage       // of this process; it has the records and announcements

@@ -126,7 +126,8 @@ func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 // that is made is requested once an interval. On demand, the next slice of a crawl does.
 func (s *site) goesOnWith(probed *probeResult, at time.Time) bool {
 	isRecent := at.Sub(s.probedAt).Abs() < s.handler.settings.interval
-	if !isRecent || probed.blocked != "" {
+	isOfBefore := s.look != nil && s.probedAt.Unix() <= s.look.Written
+	if !isRecent || isOfBefore || probed.blocked != "" {
 		return false
 	}
 	if s.onDemand {

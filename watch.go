@@ -43,7 +43,8 @@ func (s *site) replan() {
 	}
 	p := *s.prospected
 	p.now = s.app.now()
-	p.isChanged = true
+	p.isChanged = s.state.isChanged.Load()
+	p.look = s.state.writes.Due()
 	s.plan(p)
 }
 

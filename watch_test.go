@@ -18,14 +18,14 @@ func TestReplan(t *testing.T) {
 	if got := s.schedule.Due().Sub(now); got != time.Minute {
 		t.Errorf("a site is due after %s", got)
 	}
-	s.replan()
+	s.noteChange()
 	if got := s.schedule.Due().Sub(now); got != shareOfTime*time.Second {
 		t.Errorf("after a change, it is due after %s", got)
 	}
 
 	s.prospected = nil // a refresh is under way
 	s.plan(prospects{now: now, begun: now, interval: time.Minute})
-	s.replan()
+	s.noteChange()
 	if got := s.schedule.Due().Sub(now); got != time.Minute {
 		t.Errorf("while a refresh is under way, the next one is due after %s", got)
 	}

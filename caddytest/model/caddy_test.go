@@ -202,13 +202,25 @@ type document struct {
 	dates map[string]string // of the pages that are listed, by path
 }
 
-// read requests the sitemap, as a visitor does; nil: there is none.
-func (w *world) read() *document {
+// visit sends a request to the site.
+func (w *world) visit(method, path string, header http.Header) *httptest.ResponseRecorder {
 	app, err := caddy.ActiveContext().App("http")
 	w.check(err)
 	recorder := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, origin+"/sitemap.xml", nil)
+	r := httptest.NewRequestWithContext(context.Background(), method, origin+path, nil)
+	r.Header = header
 	app.(*caddyhttp.App).Servers["site"].ServeHTTP(recorder, r)
+	return recorder
+}
+
+// post sends a request by which somebody may save something.
+func (w *world) post(path string) {
+	w.visit(http.MethodPost, path, http.Header{"Cookie": {"session=1"}})
+}
+
+// read requests the sitemap, as a visitor does; nil: there is none.
+func (w *world) read() *document {
+	recorder := w.visit(http.MethodGet, "/sitemap.xml", make(http.Header))
 	if recorder.Code != http.StatusOK {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -19,6 +20,7 @@ var events = []event{
 	{"deny", 6, (*world).deny},
 	{"restore", 2, (*world).restore},
 	{"deploy", 2, (*world).deploy},
+	{"write", 10, (*world).write},
 	{"fetch all", 1, (*world).fetchAll},
 	{"reload", 5, (*world).loadNext},
 	{"restart", 1, (*world).restart},
@@ -139,6 +141,33 @@ func (w *world) deploy(r *rand.Rand) {
 		w.deployments--
 		w.deployed = time.Now()
 	})
+}
+
+// write has somebody who is signed in send a request, which most often saves something.
+func (w *world) write(r *rand.Rand) {
+	switch r.IntN(6) {
+	case 0, 1:
+		w.correct(r)
+	case 2:
+		w.publishSome(r)
+	case 3:
+		w.deny(r)
+	case 4:
+		w.redesign()
+	}
+	w.post(fmt.Sprintf("/shop/admin/%d", r.IntN(3)))
+}
+
+// redesign renders all pages of the application with another template, in a moment.
+func (w *world) redesign() {
+	pages := w.all(func(p *page) bool { return !p.isFile })
+	n := len(w.all(func(p *page) bool { return !p.isFile && p.is == good }))
+	if n < 10 || w.deployments > 0 {
+		return // see deploy
+	}
+	for _, p := range pages {
+		w.edit(p, func() { p.template++ })
+	}
 }
 
 func (w *world) fetchAll(*rand.Rand) {

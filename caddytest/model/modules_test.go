@@ -56,7 +56,9 @@ func (application) CaddyModule() caddy.ModuleInfo {
 
 func (application) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := running.Load()
-	w.judgeRequest(r.URL.Path)
+	if r.Method == http.MethodGet {
+		w.judgeRequest(r.URL.Path)
+	}
 	if err := w.call(r.Context(), "application"); err != nil {
 		return nil, err
 	}

@@ -202,6 +202,10 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(rw, "</urlset>")
 		return
 	}
+	if r.Method == http.MethodPost {
+		rw.Header().Set("Content-Type", "application/json")
+		return
+	}
 	p := w.pages[r.URL.Path]
 	if p == nil || p.isFile {
 		http.NotFound(rw, r)

@@ -76,6 +76,9 @@ type Policy struct {
 	Refetch    []string
 	RefetchAll bool
 
+	// Look is what is left of the last look after writes, which the crawl takes a part of; nil: there was none.
+	Look *Look
+
 	// Settings is a digest of this policy: if it has changed since the last crawl, all records are classified anew.
 	// Routes is a digest of all that responses depend on, and of Extract: if it has changed, all pages are due.
 	Settings, Routes uint64
@@ -238,6 +241,7 @@ type Run struct {
 	fetched           atomic.Int64  // pages
 	gatherTime        time.Duration // see Result.GatherTime
 	panicked          atomic.Value  // see Result.Panic
+	hasLooked         bool          // see look
 	stopped           atomic.Bool   // there is no time for upstreams any more in this Update
 }
 
@@ -364,7 +368,12 @@ func (r *Run) crawl(ctx, wait context.Context) error {
 		if err != nil {
 			return err
 		}
-		if hasWorked {
+		// The front page comes first, and what it links to.
+		err = r.look(ctx)
+		if err != nil {
+			return err
+		}
+		if hasWorked || len(r.notices) > 0 {
 			continue
 		}
 		isTimeOver := wait.Err() != nil || r.stopped.Load()
@@ -394,14 +403,17 @@ func (r *Run) next() (at int64, done bool) {
 		upstreams := r.c.o.Limiter.nextOf(&r.c.cooldown).Add(time.Second - 1).Unix()
 		return max(now, upstreams), false
 	}
-	urgent := store.Sum(r.gen.Chunks()).Urgent
-	if urgent == 0 {
-		return now + maxAhead, true
+	at = store.Sum(r.gen.Chunks()).Urgent
+	if at == 0 {
+		at = now + maxAhead
 	}
-	if urgent <= now {
-		return now + 10*minute, true // the budget for what is due is spent
+	if at <= now {
+		at = now + 10*minute // the budget for what is due is spent
 	}
-	return urgent, true
+	if r.p.Look.IsOn(now) {
+		at = min(at, now+lookEvery)
+	}
+	return at, true
 }
 
 // seed adds the front page to what is discovered.

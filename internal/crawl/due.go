@@ -17,6 +17,7 @@ const (
 	briefWait     = 5           // until an emptied page is fetched again, or a front page that has only failed
 	frontWait     = 110         // for a front page that no probe requests: it comes with every other refresh
 	confirmWait   = minute      // until what a fetch found is confirmed by another one
+	writeWait     = 2           // the same, of what was just saved
 	confirmWithin = 10 * minute // later, two dates that differ may be two changes
 	maxAhead      = 100 * day   // until a chunk is looked at in any case
 )
@@ -107,6 +108,7 @@ type fetchFacts struct {
 	isNoPage  bool    // it was no response with the status 200
 	isSteady  bool    // the page is a file: until its version changes, it brings nothing new
 	isSpread  bool    // it may have been found together with very many others
+	isWritten bool    // it was due by a write
 	path      string  // of the page
 	hub       float64 // its score as a hub
 }
@@ -169,9 +171,9 @@ func (f fetchFacts) byComparison() due {
 		return due{interval, briefWait, store.ByConfirmation}
 	case suspected:
 		interval = min(max(interval, f.shortest), f.longest)
-		return due{interval, confirmWait, store.ByConfirmation}
+		return f.confirmation(interval)
 	case gone: // by mistake, perhaps: a deployment may be under way
-		return due{minute, minute, store.ByConfirmation}
+		return f.confirmation(minute)
 	case failed:
 		interval = f.afterFailure()
 		return due{interval, interval, store.ByFailure}
@@ -191,6 +193,14 @@ func (f fetchFacts) byComparison() due {
 		interval = f.first
 	}
 	return due{interval, interval, store.ByInterval}
+}
+
+// confirmation is when what a fetch found is confirmed.
+func (f fetchFacts) confirmation(interval int64) due {
+	if f.isWritten {
+		return due{interval, writeWait, store.ByWrite}
+	}
+	return due{interval, confirmWait, store.ByConfirmation}
 }
 
 // afterFailure returns the interval of a page that fails.
@@ -265,7 +275,7 @@ const (
 // classOf returns the class of a known page that is due.
 func classOf(cause store.Cause) class {
 	switch cause {
-	case store.ByOperator, store.ByOperatorForAll, store.ByConfiguration, store.ByLinks, store.ByFile:
+	case store.ByOperator, store.ByOperatorForAll, store.ByConfiguration, store.ByLinks, store.ByFile, store.ByWrite:
 		return byRate
 	case store.ByList:
 		return byList

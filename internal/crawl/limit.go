@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -28,10 +30,11 @@ type Limiter struct {
 	most     int // requests at a time, of each side
 
 	mu       sync.Mutex
-	budget   budget    // of known pages
-	next     time.Time // no request begins before
-	cooldown cooldown  // of what the configuration names, and of upstreams that ask for it
-	pause    Pause     // the last one
+	budget   budget        // of known pages
+	writes   *rate.Limiter // the budget of writes: requests
+	next     time.Time     // no request begins before
+	cooldown cooldown      // of what the configuration names, and of upstreams that ask for it
+	pause    Pause         // the last one
 	free     [sides]int
 	line     schedule.Line[*waiter]
 	begins   bool        // a turn was granted, and its request waits for a computing slot
@@ -62,11 +65,12 @@ type waiter struct {
 }
 
 // NewLimiter returns a Limiter for so many requests a second, so many at a time.
-func NewLimiter(rate float64, concurrency int) *Limiter {
+func NewLimiter(perSecond float64, concurrency int) *Limiter {
 	return &Limiter{
-		rate:     rate,
-		interval: time.Duration(float64(time.Second) / rate),
+		rate:     perSecond,
+		interval: time.Duration(float64(time.Second) / perSecond),
 		most:     concurrency,
+		writes:   rate.NewLimiter(rate.Limit(perSecond/10), mostWrites),
 		free:     [sides]int{bySettings: concurrency, byVisitors: concurrency},
 	}
 }

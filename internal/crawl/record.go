@@ -435,6 +435,7 @@ func (r *Run) plan(before, rec *store.Record, came comparison, slot, now int64) 
 		isNoPage:  !isPage,
 		isSteady:  rec.Version != 0 && !isUpstream,
 		isSpread:  isUpstream,
+		isWritten: before.Cause == store.ByWrite,
 		path:      rec.Path,
 		hub:       scoreOf(rec),
 	}.next()

@@ -99,7 +99,7 @@ func applyNotice(rec *store.Record, n notice, now int64) bool {
 		return true
 	}
 	switch n.cause {
-	case store.ByOperator, store.ByFile:
+	case store.ByOperator, store.ByFile, store.ByWrite:
 		demand(rec, n.cause)
 		return true
 	case store.ByLinks:

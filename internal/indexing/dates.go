@@ -37,6 +37,7 @@ type dates struct {
 
 	waiting waiting
 	rounds  map[bool]*round // of files, and of pages without one
+	looks   bool            // a page is still to be fetched because of a write
 	uploads uploads
 	stated  [2]times // what pages declare, and what lists say
 }
@@ -149,6 +150,7 @@ func (d *dates) add(rec *store.Record) {
 	if rec.IsFile() && rec.First != 0 {
 		d.waiting.saw(rec.Absent) // what is gone is part of a deployment, too
 	}
+	d.looks = d.looks || rec.Cause == store.ByWrite
 	if !isDatable(rec) {
 		return
 	}
@@ -213,7 +215,7 @@ func isUnsteady(rec *store.Record) bool {
 func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
 	batch := rec.Batch()
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
-	isOpen := batch == d.rules.OpenBatch || rec.Steadiness.IsInDoubt() || rec.IsFile() && d.waiting.isOpen(batch)
+	isOpen := batch == d.rules.OpenBatch || rec.Steadiness.IsInDoubt() || d.waits(rec, batch)
 	switch {
 	case !isDatable(rec), rec.AwaitsDate() && isOpen:
 		return before, rec.Selected.Dated
@@ -225,6 +227,16 @@ func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
 		return d.ofNew(rec), batch
 	}
 	return d.ofEdit(rec), batch
+}
+
+// waits reports whether the date of a page waits for what other pages show, of a deployment or of a look at what was saved.
+func (d *dates) waits(rec *store.Record, batch int64) bool {
+	if rec.IsFile() {
+		return d.waiting.isOpen(batch)
+	}
+	const lookTime = 60 // seconds from the write to the end of the look
+	isOver := int64(rec.Found)+lookTime < d.rules.Now.Unix()
+	return d.looks && !isOver && rec.FoundBy == store.ByWrite
 }
 
 // isOfTemplate reports whether the last change of a page's text, which has no date yet, is the template's.

@@ -287,6 +287,8 @@ func TestRound(t *testing.T) {
 		{"ten, beside pages in doubt", "10; 10 doubt", template, template},
 		{"twelve that somebody asked for", "12 asked", template, edit},
 		{"twelve of which a list told", "12 told", template, edit},
+		{"ten that a write may have changed", "10 saved", template, template},
+		{"one more of ten that were saved one after another", "1 saved; 6 saved ago:30m; 3 same", edit, edit},
 		{"the text of before is back", "1 back; 9 same", template, template},
 
 		{"two alike", "2 alike", edit, edit},
@@ -343,6 +345,26 @@ func TestRound(t *testing.T) {
 					t.Errorf("%s, of files %t: a template %t, dated %+v", test.name, isFile, !got, r.Selected)
 				}
 			}
+		}
+	}
+}
+
+// TestLookGoesOn: what a write has changed is dated once all pages were fetched that it may have changed, too.
+func TestLookGoesOn(t *testing.T) {
+	const saved = "/a first:day0 before:now-1h changed:now-9s found:now-10s fetched:now-9s listed lastmod:day0 text:day0 dated:day0 saved; "
+	for name, test := range map[string]struct {
+		records string
+		want    textChange
+	}{
+		"alone":                {saved + "/b first:day0 fetched:now-5s", edit},
+		"another is to come":   {saved + "/b first:day0 fetched:now-5s to-look-at", template},
+		"one that never comes": {strings.ReplaceAll(saved, "found:now-10s", "found:now-61s") + "/b first:day0 to-look-at", edit},
+		"not by a write":       {strings.ReplaceAll(saved, " saved", "") + "/b first:day0 to-look-at", edit},
+	} {
+		_, res := run(t, generation(t, 1000, recs(test.records)), rules())
+		r := load(t, res.Generation)[0]
+		if got := textChange(r.Selected.Text != day0); got != test.want || r.AwaitsDate() == bool(test.want) {
+			t.Errorf("%s: dated %+v, want %t", name, r.Selected, test.want)
 		}
 	}
 }

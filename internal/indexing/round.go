@@ -10,6 +10,7 @@ type round struct {
 	alike      map[uint64]int // how many pages have changed alike, by how: in the last day, or to be dated
 	changes    []change       // those of pages that are samples of the others
 	since      int64          // when the first change was found that is to be dated
+	lead       int64          // for how long before that pages of upstreams count: a crawl finds few changes at a time
 	fetched    []uint32       // when those were fetched that are no files
 	looked     int            // how many pages were looked at in the round: all files, as each scan does
 	isRedesign bool
@@ -46,6 +47,11 @@ func (r *round) add(rec *store.Record, isPending bool, now int64) {
 	r.changes = append(r.changes, change{found, rec.Difference})
 	if isPending && (r.since == 0 || found < r.since) {
 		r.since = found
+		r.lead = hour
+		// The changes that writes have made before are others.
+		if rec.FoundBy == store.ByWrite {
+			r.lead = hour / 60
+		}
 	}
 }
 
@@ -79,13 +85,13 @@ func (r *round) isShared(difference uint64) bool {
 	return n >= fewestShared || isMost
 }
 
-// from is when the round begins of the changes that are to be dated. A crawl finds few at a time, and a scan all.
+// from is when the round begins of the changes that are to be dated.
 func (r *round) from() int64 {
 	areFiles := len(r.fetched) == 0
 	if areFiles {
 		return r.since
 	}
-	return r.since - hour
+	return r.since - r.lead
 }
 
 // isTemplate reports whether a change that is to be dated is the template's.

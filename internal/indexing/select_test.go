@@ -40,10 +40,12 @@ var options = map[string]func(r *store.Record){
 	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
 	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
 
-	"alike": func(r *store.Record) { r.Difference = 77 }, // else each page changes in another way
-	"back":  func(r *store.Record) { r.Difference = 0 },
-	"asked": func(r *store.Record) { r.FoundBy = store.ByVisitor },
-	"told":  func(r *store.Record) { r.FoundBy = store.ByList },
+	"alike":      func(r *store.Record) { r.Difference = 77 }, // else each page changes in another way
+	"back":       func(r *store.Record) { r.Difference = 0 },
+	"asked":      func(r *store.Record) { r.FoundBy = store.ByVisitor },
+	"told":       func(r *store.Record) { r.FoundBy = store.ByList },
+	"saved":      func(r *store.Record) { r.FoundBy = store.ByWrite },
+	"to-look-at": func(r *store.Record) { r.Cause = store.ByWrite },
 
 	"day":        func(r *store.Record) { r.Selected.Day = true },
 	"doubt":      func(r *store.Record) { r.Steadiness = store.TextInDoubt },

@@ -61,7 +61,8 @@ func (w *Workload) add(rec *Record) {
 		w.Upstream++
 		w.Hubs += hubFetches(rec)
 	}
-	if rec.Cause == ByConfirmation || rec.Cause == ByFailure {
+	switch rec.Cause {
+	case ByConfirmation, ByFailure, ByWrite:
 		w.Urgent = earliest(w.Urgent, rec.Due)
 	}
 	hasLinks := rec.Status == 200 && rec.Flags&Document != 0 || rec.Status/100 == 3

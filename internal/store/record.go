@@ -191,6 +191,7 @@ const (
 	ByConfiguration               // the configuration has changed
 	ByLinks                       // its links count now, or lead less deep than before, or it is linked to anew
 	ByOperatorForAll              // an operator asked for all pages
+	ByWrite                       // somebody who is signed in may have saved something
 )
 
 // IsChosen reports whether a page was fetched because it may have changed: such pages are no sample of the others.
@@ -216,6 +217,7 @@ var causes = [...]string{
 	ByLinks:         "links",
 
 	ByOperatorForAll: "operator, for all pages",
+	ByWrite:          "write",
 }
 
 // String names the cause for operators.

@@ -1,0 +1,81 @@
+package crawl
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
+)
+
+const (
+	mostWrites = 60     // requests that are saved up for writes, at a tenth of the rate
+	lookAtOnce = 10     // pages in a crawl, after which dates are decided: enough to tell a correction from another template
+	lookEvery  = 5      // seconds between two parts of a look
+	lookFor    = minute // from the write to the end of the look
+)
+
+// Look is what is looked at after writes, a part in each crawl.
+type Look struct {
+	Written int64    // when the last write ended, in Unix seconds
+	Paths   []string // which the writes name: perhaps pages
+	isOver  bool     // all pages were looked at
+}
+
+// IsOn reports whether there may be pages to look at; nil: there was no write.
+func (l *Look) IsOn(now int64) bool { return l != nil && !l.isOver && now-l.Written <= lookFor }
+
+// look has pages fetched that writes may have changed, once in a crawl. All requests are paid from the budget of writes.
+func (r *Run) look(ctx context.Context) error {
+	now := r.c.o.Now()
+	budget := r.c.o.Limiter.writes
+	canLook := !r.hasLooked && !r.p.Closed && !r.p.Spares && r.p.Look.IsOn(now.Unix())
+	if !canLook || budget.TokensAt(now) < lookAtOnce {
+		return nil
+	}
+	r.hasLooked = true
+	var first []store.Record
+	for i := range r.gen.Chunks() {
+		records, err := r.load(ctx, i)
+		if err != nil {
+			return err
+		}
+		for _, rec := range records {
+			// What the part before has found is dated first.
+			if rec.Cause == store.ByWrite && r.wanted(&rec) {
+				return nil
+			}
+			if r.isLookedAt(&rec) {
+				first = append(first, rec)
+			}
+		}
+		slices.SortStableFunc(first, func(a, b store.Record) int { return r.lookOrder(&a) - r.lookOrder(&b) })
+		first = first[:min(len(first), lookAtOnce)]
+	}
+	for _, rec := range first {
+		r.notify(notice{path: rec.Path, cause: store.ByWrite})
+	}
+	budget.ReserveN(now, 1+len(first)) // one for the front page, which the probe requests
+	r.p.Look.isOver = len(first) < lookAtOnce
+	return nil
+}
+
+// isLookedAt reports whether a page may have changed by the writes. The probe has looked at the front page.
+func (r *Run) isLookedAt(rec *store.Record) bool {
+	isSeen := rec.Fetched > r.p.Look.Written || rec.Path == r.front.path
+	if isSeen || rec.Fetched == 0 || rec.Flags&store.Made == 0 || !r.wanted(rec) {
+		return false
+	}
+	isPage := rec.Status == 200 && rec.Failing == 0
+	return isPage || slices.Contains(r.p.Look.Paths, rec.Path)
+}
+
+// lookOrder says which pages come first: what the writes name, then lists, then others by depth.
+func (r *Run) lookOrder(rec *store.Record) int {
+	if slices.Contains(r.p.Look.Paths, rec.Path) {
+		return -2
+	}
+	if HubInterval(scoreOf(rec)) != 0 {
+		return -1
+	}
+	return int(rec.Depth)
+}
