@@ -57,7 +57,7 @@ func (s *server) isListed(ctx context.Context, path string) bool {
 
 // freshnessRows measure how long it takes from a change until the sitemap shows it, or a search engine is told.
 func (b *bench) freshnessRows(ctx context.Context) []*row {
-	return append(b.savedRows(ctx), b.applicationRows(ctx)...)
+	return slices.Concat(b.savedRows(ctx), b.writtenRows(ctx), b.applicationRows(ctx))
 }
 
 const freshPages = 20 // of each site, when it begins
@@ -115,6 +115,7 @@ func (b *bench) savedRows(ctx context.Context) []*row {
 // application is a site behind a proxy, and a search engine that is told of its changes.
 type application struct {
 	mu    sync.Mutex
+	lists []string       // pages to which the front page links, and which link to all others; none: it links to these itself
 	edits map[string]int // of each page, by path
 	gone  map[string]bool
 	told  map[string]bool
@@ -125,9 +126,14 @@ func (a *application) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	edits, isPage := a.edits[r.URL.Path]
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	all := slices.Sorted(maps.Keys(a.edits))
 	switch {
-	case r.URL.Path == "/":
-		_, _ = fmt.Fprint(w, freshText("Front page", 0, slices.Sorted(maps.Keys(a.edits))...))
+	case r.Method == http.MethodPost:
+		w.WriteHeader(http.StatusNoContent)
+	case r.URL.Path == "/" && len(a.lists) > 0:
+		_, _ = fmt.Fprint(w, freshText("Front page", 0, a.lists...))
+	case r.URL.Path == "/", slices.Contains(a.lists, r.URL.Path):
+		_, _ = fmt.Fprint(w, freshText("List "+r.URL.Path, 0, all...))
 	case a.gone[r.URL.Path]:
 		w.WriteHeader(http.StatusGone)
 	case isPage:
@@ -172,6 +178,55 @@ func (a *application) notice(w http.ResponseWriter, r *http.Request) {
 		a.told[must(url.Parse(raw)).Path] = true
 	}
 	w.WriteHeader(http.StatusAccepted)
+}
+
+// writtenRows measure an application in which somebody who is signed in saves what changes.
+func (b *bench) writtenRows(ctx context.Context) []*row {
+	const name = "written"
+	check(os.RemoveAll(b.path(name)))
+	a := &application{edits: make(map[string]int), gone: make(map[string]bool), lists: []string{"/news", "/products"}}
+	old := func(n int) string { return fmt.Sprintf("/page-%d", n) }
+	added := func(n int) string { return fmt.Sprintf("/new-%d", n) }
+	for i := range freshPages {
+		a.publish(old(i))
+	}
+	upstream := httptest.NewServer(a)
+	defer upstream.Close()
+	addr := freeAddr()
+	s := b.start(name, addr, site(addr, "sitemap", "reverse_proxy "+upstream.Listener.Addr().String()))
+	must(s.listed(ctx, 1+len(a.lists)+freshPages))
+	check(s.settle(ctx))
+	var before string
+	return b.rows(ctx, s, []change{
+		{"a page saved that a list links to: listed", time.Minute,
+			func(n int) {
+				a.publish(added(n))
+				s.write(ctx)
+			},
+			func(n int) bool { return s.isListed(ctx, added(n)) }},
+		{"… corrected: dated", time.Minute,
+			func(n int) {
+				before = s.dates(ctx)[old(n)]
+				a.publish(old(n))
+				s.write(ctx)
+			},
+			func(n int) bool { return s.dates(ctx)[old(n)] != before }},
+		{"… removed: not listed any more", time.Minute,
+			func(n int) {
+				a.remove(added(n))
+				s.write(ctx)
+			},
+			func(n int) bool { return !s.isListed(ctx, added(n)) }},
+	})
+}
+
+// write sends a request by which somebody who is signed in saves something.
+func (s *server) write(ctx context.Context) {
+	req := must(http.NewRequestWithContext(ctx, http.MethodPost, s.base()+"/admin", nil))
+	req.Header.Set("Cookie", "session=1")
+	resp, err := http.DefaultClient.Do(req)
+	check(err)
+	check(resp.Body.Close())
 }
 
 // publicOrigin is by what the search engine is to know the site: none is told of 127.0.0.1.

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 const (
 	mostWrites = 60     // requests that are saved up for writes, at a tenth of the rate
 	lookAtOnce = 10     // pages in a crawl, after which dates are decided: enough to tell a correction from another template
-	lookEvery  = 5      // seconds between two parts of a look
+	lookEvery  = 1      // seconds between two parts of a look
 	lookFor    = minute // from the write to the end of the look
 )
 
@@ -48,7 +49,7 @@ func (r *Run) look(ctx context.Context) error {
 				first = append(first, rec)
 			}
 		}
-		slices.SortStableFunc(first, func(a, b store.Record) int { return r.lookOrder(&a) - r.lookOrder(&b) })
+		slices.SortFunc(first, r.compareLooked)
 		first = first[:min(len(first), lookAtOnce)]
 	}
 	for _, rec := range first {
@@ -67,6 +68,11 @@ func (r *Run) isLookedAt(rec *store.Record) bool {
 	}
 	isPage := rec.Status == 200 && rec.Failing == 0
 	return isPage || slices.Contains(r.p.Look.Paths, rec.Path)
+}
+
+// compareLooked orders pages by which are looked at first. Of those that are as deep, new ones are corrected more often.
+func (r *Run) compareLooked(a, b store.Record) int {
+	return cmp.Or(r.lookOrder(&a)-r.lookOrder(&b), cmp.Compare(b.First, a.First))
 }
 
 // lookOrder says which pages come first: what the writes name, then lists, then others by depth.

@@ -110,7 +110,9 @@ func TestWriteKinds(t *testing.T) {
 // TestWritesAreBounded: of endless kinds of writes, those that were looked at last are known, and of endless URLs the first.
 func TestWritesAreBounded(t *testing.T) {
 	var ws Writes
-	name := func(i int) string { return strings.Repeat("x", 3+i%1000) + string(rune('a'+i%26)) + string(rune('A'+i/26%26)) }
+	name := func(i int) string {
+		return strings.Repeat("x", 3+i%1000) + string(rune('a'+i%26)) + string(rune('A'+i/26%26))
+	}
 	for i := range 10_000 {
 		now := began.Add(time.Duration(i) * time.Minute)
 		ws.Note(Write{Path: name(i) + strings.Repeat("y", 1000)}, now, name(i), name(i+1))
@@ -188,7 +190,7 @@ func TestLook(t *testing.T) {
 		s := savedSite(8, 20)
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(10, 1)})
 		gen := crawlBlog(t, c, s, empty(t), 10*time.Minute, true)
-		gen, first := lookAt(t, c, s, gen, 4*time.Second, "/page-7-19", "/unknown")
+		gen, first := lookAt(t, c, s, gen, time.Second, "/page-7-19", "/unknown")
 		if len(first) != lookAtOnce || !slices.Contains(first, "/page-7-19") {
 			t.Errorf("at first, %q was requested", first)
 		}
@@ -204,6 +206,22 @@ func TestLook(t *testing.T) {
 		slices.Sort(more)
 		if n := len(more); n < mostWrites-lookAtOnce || n > mostWrites+60 || len(slices.Compact(more)) < n {
 			t.Errorf("%d pages were requested in a look, or some twice: %q", n, more)
+		}
+	})
+}
+
+// TestLookAtNew: of pages that are as deep, the newest are looked at first.
+func TestLookAtNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := savedSite(1, 20)
+		c := New(Options{Fetcher: s, Limiter: NewLimiter(10, 1)})
+		gen := crawlBlog(t, c, s, empty(t), 10*time.Minute, true)
+		s.pages["/page-new"] = "a text"
+		s.pages["/z-list-0"] += " /page-new"
+		gen = crawlBlog(t, c, s, gen, 30*time.Hour, true)
+		_, first := lookAt(t, c, s, gen, time.Second)
+		if !slices.Contains(first, "/page-new") {
+			t.Errorf("at first, %q was requested", first)
 		}
 	})
 }
