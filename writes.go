@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
+	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 )
 
 var unsafeMethods = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
@@ -49,7 +50,9 @@ func (h *Handler) serveWrite(w http.ResponseWriter, r *http.Request, next caddyh
 // noteWrite has the site looked at soon because of a write, which names some URLs.
 func (s *site) noteWrite(w crawl.Write, urls ...string) {
 	s = cmp.Or(s.main.Load(), s)
-	if s.state.writes.Note(w, s.app.now(), urls...) {
+	// Anybody can make up hosts, and cookies for them.
+	isMadeUp := s.rank() == schedule.Fresh
+	if !isMadeUp && s.state.writes.Note(w, s.app.now(), urls...) {
 		s.replan()
 		s.schedule.Notify()
 	}
