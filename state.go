@@ -24,7 +24,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -54,7 +53,7 @@ type siteState struct {
 	isKnown  atomic.Bool                   // it was requested again since: see site.rank
 	own      atomic.Pointer[ownList]       // what its own sitemaps say; nil: that is not known
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
-	records  *persist.Site
+	records  *store.Store
 	adopting sync.Once // see site.adopt
 
 	watch     *files.Watch // of the site's files
@@ -85,9 +84,8 @@ func acquireState(a *App, i *identity) *siteState {
 			st.local = writable(a, st.local)
 		}
 		st.published.Store(&publication{site: i.sitemap})
-		st.records = persist.NewSite(st.local, recordsOf(at.file))
-		st.records.Now = a.now
-		file := persist.NewFile(st.local, announcementsOf(at.file))
+		st.records = store.New(st.local, recordsOf(at.file))
+		file := store.NewFile(st.local, announcementsOf(at.file))
 		st.announcer = announce.New(pushedFile{file, st})
 		return st, nil
 	})

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -37,7 +37,7 @@ func TestStateOfSites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := records.Open(t.Context(), new(meta), nil, nil); err != nil || records.Write(nil, meta{}, false) != nil {
+	if err := records.Open(t.Context(), new(meta), nil, nil); err != nil || records.Write((*document.Set)(nil), meta{}, false) != nil {
 		t.Errorf("got %v", err)
 	}
 	var found []string
@@ -266,7 +266,7 @@ func TestUnwritableState(t *testing.T) {
 			b.app.folder = filepath.Join(file, "state")
 			s := b.site("named.example")
 			if test.disk != nil {
-				s.state.records = persist.NewSite(test.disk, "site")
+				s.state.records = store.New(test.disk, "site")
 			}
 			b.refresh(s)
 			b.refresh(s)

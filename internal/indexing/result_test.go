@@ -332,8 +332,8 @@ func TestUnreadableChunk(t *testing.T) {
 		"emptied": {func(f *failing, g *store.Generation) { f.damage = true; _, _ = g.Load(t.Context(), 0) }, nil},
 	} {
 		f := &failing{Storage: store.NewMemory()}
-		stored, err := store.Open(t.Context(), f, store.Options{})
-		if err != nil {
+		stored := store.New(f, "")
+		if err := stored.Open(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		w := stored.Last().Writer()

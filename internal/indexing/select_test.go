@@ -162,10 +162,7 @@ func recs(specs string) (records []store.Record) {
 // generation holds records in chunks of a few.
 func generation(t testing.TB, chunk int, records []store.Record) *store.Generation {
 	t.Helper()
-	s, err := store.Open(context.Background(), store.NewMemory(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := store.New(store.NewMemory(), "")
 	w, first := s.Last().Writer(), ""
 	for part := range slices.Chunk(records, chunk) {
 		if first != "" {

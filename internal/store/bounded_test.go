@@ -129,10 +129,6 @@ func TestOneAtATime(t *testing.T) {
 
 // TestSelfBounded: bounds are not laid on bounds.
 func TestSelfBounded(t *testing.T) {
-	storage := NewMemory()
-	if Bounded(storage) != storage {
-		t.Error("memory cannot hang")
-	}
 	bounded := Bounded(newSlow(0))
 	if Bounded(bounded) != bounded {
 		t.Error("it is bounded twice")

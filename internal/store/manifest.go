@@ -181,6 +181,8 @@ func (m manifest) sound() manifest {
 	return m
 }
 
+func emptyManifest() manifest { return manifest{Chunks: []Chunk{{}}} }
+
 func (m manifest) encode() ([]byte, error) {
 	m.Version = version
 	line, err := json.Marshal(m)
@@ -189,14 +191,13 @@ func (m manifest) encode() ([]byte, error) {
 
 // decodeManifest undoes encode. With an error, the manifest is an empty one.
 func decodeManifest(data []byte) (m manifest, err error) {
-	empty := manifest{Chunks: []Chunk{{}}}
 	line, sum, _ := bytes.Cut(data, []byte{'\n'})
 	err = json.Unmarshal(line, &m)
 	if err != nil {
-		return empty, err
+		return emptyManifest(), err
 	}
 	if string(sum) != Hash(line)+"\n" || !m.isValid() {
-		return empty, errors.New("modified, or of another version")
+		return emptyManifest(), errors.New("modified, or of another version")
 	}
 	return m, nil
 }

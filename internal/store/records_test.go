@@ -135,11 +135,7 @@ func TestBlocksOfBefore(t *testing.T) {
 
 // TestMoved: only chunks in which something has moved since a time are read.
 func TestMoved(t *testing.T) {
-	s, err := Open(ctx, NewMemory(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := s.Last().Writer()
+	w := open(t, NewMemory()).Last().Writer()
 	for i, first := range []string{"", "/b", "/c"} {
 		w.Put(first, []Record{{Path: first + "/1", Moved: uint32(i * 100)}, {Path: first + "/2"}}, nil, nil)
 		w.startChunk(first + "/3") // each range has a chunk of its own
