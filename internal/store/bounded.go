@@ -52,11 +52,18 @@ func (b *bounded) call(ctx context.Context, run func(context.Context) error) err
 	b.begun.Store(new(time.Now()))
 	done := make(chan error, 1)
 	go func() {
-		err := safely(ctx, run)
-		b.begun.Store(nil)
-		b.shared.Release()
-		b.worker.Release()
-		done <- err
+		var err error
+		defer func() {
+			// A storage may be any module, whose panic must not end the process.
+			if v := recover(); v != nil {
+				err = fmt.Errorf("the storage panicked: %v", v)
+			}
+			b.begun.Store(nil)
+			b.shared.Release()
+			b.worker.Release()
+			done <- err
+		}()
+		err = run(ctx)
 	}()
 	select {
 	case err := <-done:
@@ -68,16 +75,6 @@ func (b *bounded) call(ctx context.Context, run func(context.Context) error) err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// safely calls a storage. That may be any module, whose panic must not end the process.
-func safely(ctx context.Context, run func(context.Context) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the storage panicked: %v", v)
-		}
-	}()
-	return run(ctx)
 }
 
 func (b *bounded) Store(ctx context.Context, key string, value []byte) error {

@@ -64,7 +64,7 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 		return nil, g.dropDamaged(ctx, err)
 	}
 	// Their hash says that the data are those that were written, not that they are records.
-	records, err = decodeChunk(data, c.Count)
+	records, err = decodeChunk(data)
 	if err != nil {
 		err = g.store.lose(c.Object, err)
 		return nil, g.dropDamaged(ctx, err)

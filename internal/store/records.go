@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	leasePatience    = 3 * time.Second       // with the refresh that has the records
-	openPatience     = time.Second           // also before a commit goes on beside the refreshes that follow
-	documentPatience = 10 * time.Millisecond // more, with each document: some have 250 KB
+	leasePatience   = 3 * time.Second // with the refresh that has the records
+	openPatience    = time.Second     // also before a commit goes on beside the refreshes that follow
+	restorePatience = 5 * time.Second // with all documents: a site of ten million pages has 490 of 250 KB
 )
 
 // Waits has a commit be waited for: see [Records.Commit].
@@ -52,9 +52,6 @@ func (s *Store) Acquire(ctx context.Context) (*Records, error) {
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
-		}
-		if isTaken {
-			continue
 		}
 		// The holder keeps what it has, but its commits are canceled.
 		if s.current.CompareAndSwap(r, s.newRecords()) { // of several who wait, one replaces them
@@ -104,24 +101,30 @@ func (r *Records) Open(
 	defer cancel()
 	err := r.store.Open(opening, damaged)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", r.store.prefix, err)
+		return err
 	}
-	last := r.store.Last()
-	// What is read from here on may take longer, as there is more of it. Once the site has begun in memory, no request
-	// waits for it.
+	// Once the site has begun in memory, no request waits for it.
 	reading := ctx
 	if r.Generation.Len() == 0 {
-		documents := time.Duration(len(last.Documents()))
-		reading, cancel = context.WithTimeout(ctx, openPatience+documents*documentPatience)
+		reading, cancel = context.WithTimeout(ctx, restorePatience)
 		defer cancel()
 	}
+	last := r.store.Last()
 	// What was learnt in memory while the storage could not be read may be little: it does not replace what is stored,
 	// with its dates, unless that is less than half.
 	isLearnt := r.Generation.Len() > 2*last.Len()
 	if isLearnt {
 		last = r.Generation
 	}
-	err = last.restore(reading, meta, restore)
+	k := kept{Meta: meta}
+	if len(last.Meta()) > 0 {
+		err = json.Unmarshal(last.Meta(), &k)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	} else if len(k.Documents) > 0 {
+		err = restore(reading, k.Documents, last)
+	}
 	isDamaged := errors.Is(err, ErrDamaged)
 	if err != nil && !isDamaged {
 		return err // the rest cannot be read either: better nothing than half of it
@@ -131,26 +134,6 @@ func (r *Records) Open(
 	// What was learnt in memory, or is left without what is damaged, is not in this storage yet.
 	r.Unsaved = isLearnt || isDamaged
 	return err
-}
-
-// restore restores what was written with a generation.
-func (g *Generation) restore(
-	ctx context.Context,
-	meta any,
-	restore func(ctx context.Context, documents json.RawMessage, g *Generation) error,
-) error {
-	if len(g.Meta()) == 0 {
-		return nil
-	}
-	k := kept{Meta: meta}
-	err := json.Unmarshal(g.Meta(), &k)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	if len(k.Documents) == 0 {
-		return nil
-	}
-	return restore(ctx, k.Documents, g)
 }
 
 // Write adds documents and the JSON of meta to the records, and commits them. waits: until that has ended, see [Records.Commit].
