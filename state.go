@@ -143,10 +143,8 @@ func fileName(authority string, digest uint64) string {
 	return fmt.Sprintf("%s-%016x", host, digest)
 }
 
-// maxDiskCalls are those of all sites at a time: a disk that hangs takes a thread for each.
-const maxDiskCalls = 32
-
-var diskCalls = wait.NewSlots(maxDiskCalls)
+// diskCalls are for the calls of all sites: a disk that hangs takes a thread for each.
+var diskCalls = wait.NewSlots(32)
 
 // localStorage returns the storage of this process for a site. Under mu.
 func (a *App) localStorage() store.Storage {

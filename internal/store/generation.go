@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 )
@@ -66,8 +67,7 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 	// Their hash says that the data are those that were written, not that they are records.
 	records, err = decodeChunk(data)
 	if err != nil {
-		err = g.store.lose(c.Object, err)
-		return nil, g.dropDamaged(ctx, err)
+		return nil, g.dropDamaged(ctx, g.store.lose(c.Object, err))
 	}
 	return records, nil
 }
@@ -115,13 +115,9 @@ func (g *Generation) Moved(ctx context.Context, since int64) iter.Seq2[*Record, 
 
 // ChunkOf returns the index of the chunk in whose range a path is.
 func (g *Generation) ChunkOf(path string) int {
-	i, isFirst := slices.BinarySearchFunc(g.Chunks(), path, func(c Chunk, path string) int {
-		return strings.Compare(c.First, path)
-	})
-	if !isFirst {
-		i-- // it is in the range of the chunk before
-	}
-	return max(i, 0)
+	chunks := g.Chunks()
+	isAfter := func(i int) bool { return chunks[i].First > path }
+	return sort.Search(len(chunks), isAfter) - 1
 }
 
 // Search returns the index of a path in records, which are in order of path, or where it would be.

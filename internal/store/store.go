@@ -20,7 +20,6 @@ import (
 var (
 	ErrDamaged    = errors.New("damaged or missing")
 	ErrSuperseded = errors.New("deleted, since a later generation was committed")
-	ErrOrder      = errors.New("out of order")
 )
 
 // Names below the prefix. All are in one folder, as are the leftovers of a Storage that was killed.
@@ -131,7 +130,7 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 // failed at its very end. What it cannot delete is left to the next Commit.
 func (s *Store) clean(ctx context.Context) {
 	keys, err := s.storage.List(ctx, s.key(folder), false)
-	if err != nil || len(keys) == 0 { // a storage that others use, too, lists nothing
+	if err != nil {
 		return
 	}
 	// What is stored is asked, not remembered: the write of a manifest that failed may have been done.

@@ -109,7 +109,7 @@ func (w *Writer) Put(
 	w.open.Digest += digest(first, "")
 }
 
-// Generation returns the next generation. The error matches ErrOrder.
+// Generation returns the next generation. The error is that ranges, or records, were not in order.
 func (w *Writer) Generation() (*Generation, error) {
 	if w.at >= 0 && w.at < len(w.base.Chunks()) {
 		w.fail("the end")
@@ -134,7 +134,7 @@ func (w *Writer) startRange(first string) {
 	w.last = first
 }
 
-func (w *Writer) fail(path string) { w.err = cmp.Or(w.err, fmt.Errorf("%w: at %q", ErrOrder, path)) }
+func (w *Writer) fail(path string) { w.err = cmp.Or(w.err, fmt.Errorf("out of order: at %q", path)) }
 
 // isFull reports whether the open chunk ends before path.
 func (w *Writer) isFull(path string) bool {
