@@ -522,3 +522,41 @@ func TestForget(t *testing.T) {
 		t.Errorf("got %v, %q, %q, %d records", err, got, meta, r.Generation.Len())
 	}
 }
+
+// TestOpenWaits: what is committed on the side is what is read after it, not before it.
+func TestOpenWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := NewMemory()
+		r := records(faulty{Storage: storage, store: 900 * time.Millisecond}, "")
+		_, _ = openRecords(t, r)
+		learn(r, "/a")
+		if err := r.Write(texts{"a", "b"}, "kept", false); err != nil || !r.Unsaved {
+			t.Errorf("got %v, unsaved %t", err, r.Unsaved)
+		}
+		r.Reopen()
+		if _, err := openRecords(t, r); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while a commit goes on: got %v", err)
+		}
+		time.Sleep(time.Minute)
+		if meta, err := openRecords(t, r); err != nil || meta != "kept" || r.Generation.Len() != 1 {
+			t.Errorf("got %q, %v, %d records", meta, err, r.Generation.Len())
+		}
+	})
+}
+
+// TestFileOfAnother: what another process has stored since is overwritten, though this one has stored the same value before.
+func TestFileOfAnother(t *testing.T) {
+	storage := NewMemory()
+	f := NewFile(storage, "a.json")
+	save := func() error { return f.Save(t.Context(), func() ([]byte, error) { return []byte("mine"), nil }) }
+	err := errors.Join(save(), storage.Store(t.Context(), "a.json", []byte("theirs")))
+	if data, loading := f.Load(t.Context()); err != nil || loading != nil || string(data) != "theirs" {
+		t.Errorf("got %q, %v, %v", data, err, loading)
+	}
+	if err := save(); err != nil {
+		t.Error(err)
+	}
+	if data, err := f.Load(t.Context()); err != nil || string(data) != "mine" {
+		t.Errorf("got %q, %v", data, err)
+	}
+}

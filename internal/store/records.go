@@ -131,8 +131,7 @@ func (r *Records) Open(
 	}
 	r.isOpen = true
 	r.Generation = last
-	// What was learnt in memory, or is left without what is damaged, is not in this storage yet.
-	r.Unsaved = isLearnt || isDamaged
+	r.Unsaved = isLearnt
 	return err
 }
 

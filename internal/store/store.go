@@ -182,7 +182,7 @@ func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
 	switch {
 	case isMissing && !isNamed: // it was deleted by a later commit
 		return nil, fmt.Errorf("%s: %w", o.Name, ErrSuperseded)
-	case isMissing, isNamed && s.isUnreadable(ctx, o, others, err):
+	case isMissing, s.isUnreadable(ctx, o, others, err):
 		return nil, s.lose(o, err)
 	}
 	return nil, err // the storage may fail for now
