@@ -253,10 +253,8 @@ func stateRemedy(err error) string {
 	case errors.Is(err, syscall.EROFS):
 		return "mount it for writing, add the folder to ReadWritePaths of the systemd unit, " +
 			"or name another one in the global option 'state'"
-	case errors.Is(err, syscall.ENOTDIR):
-		return "name a folder that can be written in the global option 'state'"
 	}
-	return "check the disk, or name another folder in the global option 'state'"
+	return "name a folder that can be written in the global option 'state', or check the disk"
 }
 
 // checkState checks the state setting. A bare word would name a folder in the working directory.

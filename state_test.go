@@ -216,6 +216,33 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// TestStateOf109c614: what that commit has stored of a site is found under its former name, with the dates of all pages, and the names
+// of its documents still work.
+func TestStateOf109c614(t *testing.T) {
+	b := newBench(t, nil)
+	b.handler.mounts = mounts{{hosts: []string{"localhost"}}}
+	b.app.folder = t.TempDir()
+	if err := os.CopyFS(b.app.folder, os.DirFS("testdata/109c614")); err != nil {
+		t.Fatal(err)
+	}
+	s := b.site("localhost")
+	restore(t, s)
+	if got := pagesOf(s.published().lastSnapshot); got != 6 || b.logs.Len() > 0 {
+		t.Errorf("%d pages were listed, logs %v", got, b.logs.All())
+	}
+	for i := range 5 {
+		path := fmt.Sprintf("/p%d.html", i+1)
+		rec, err := s.state.records.Last().Find(t.Context(), path)
+		want := time.Date(2025, time.Month(i+1), 1, 0, 0, 0, 0, time.UTC).Unix()
+		if err != nil || rec == nil || rec.Selected.LastMod != want || rec.Status != http.StatusOK {
+			t.Errorf("%s: got %+v, %v", path, rec, err)
+		}
+	}
+	if found, _ := os.ReadDir(filepath.Join(b.app.folder, "sites")); len(found) != 1 || found[0].Name() != "localhost" {
+		t.Errorf("there is %v", found)
+	}
+}
+
 // fullDisk is a storage that cannot be written, for a reason.
 type fullDisk struct {
 	store.Storage
@@ -243,6 +270,7 @@ func (closedDisk) Load(context.Context, string) ([]byte, error) {
 // TestUnwritableState: that a state cannot be read or written is one warning, with the folder, the file, the cause and the fix.
 func TestUnwritableState(t *testing.T) {
 	const permit = "let the user that runs Caddy read and write the folder, or name another one in the global option 'state'"
+	const other = "name a folder that can be written in the global option 'state', or check the disk"
 	memory := store.NewMemory()
 	for name, test := range map[string]struct {
 		disk          store.Storage // nil: that of a folder below a file
@@ -253,8 +281,8 @@ func TestUnwritableState(t *testing.T) {
 		"not readable":           {closedDisk{memory}, ": permission denied", permit},
 		"full":                   {fullDisk{memory, syscall.ENOSPC}, ": " + syscall.ENOSPC.Error(), "free space on the disk"},
 		"a read-only disk":       {fullDisk{memory, syscall.EROFS}, ": " + syscall.EROFS.Error(), "mount it for writing, add the folder to ReadWritePaths of the systemd unit, or name another one in the global option 'state'"},
-		"no folder, but a file":  {nil, syscall.ENOTDIR.Error(), "name a folder that can be written in the global option 'state'"},
-		"the disk does not work": {fullDisk{memory, errors.New("input/output error")}, ": input/output error", "check the disk, or name another folder in the global option 'state'"},
+		"no folder, but a file":  {nil, syscall.ENOTDIR.Error(), other},
+		"the disk does not work": {fullDisk{memory, errors.New("input/output error")}, ": input/output error", other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
