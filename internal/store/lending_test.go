@@ -333,8 +333,7 @@ func TestDocuments(t *testing.T) {
 		if _, err := openRecords(t, r); err != nil || r.Write(want, "kept", false) != nil {
 			t.Fatal(err)
 		}
-		n := time.Duration(len(want))
-		slow := faulty{Storage: storage, load: restorePatience/max(n, 1) - time.Millisecond}
+		slow := faulty{Storage: storage, load: patience - 1}
 		synctest.Test(t, func(t *testing.T) {
 			var got texts
 			err := records(slow, "site").Open(t.Context(), new(string), func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) }, got.restore)

@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	leasePatience   = 3 * time.Second // with the refresh that has the records
-	openPatience    = time.Second     // also before a commit goes on beside the refreshes that follow
-	restorePatience = 5 * time.Second // with all documents: a site of ten million pages has 490 of 250 KB
+	leasePatience = 3 * time.Second // with the refresh that has the records
+	openPatience  = time.Second     // also before a commit goes on beside the refreshes that follow
 )
 
 // Waits has a commit be waited for: see [Records.Commit].
@@ -103,12 +102,6 @@ func (r *Records) Open(
 	if err != nil {
 		return err
 	}
-	// Once the site has begun in memory, no request waits for it.
-	reading := ctx
-	if r.Generation.Len() == 0 {
-		reading, cancel = context.WithTimeout(ctx, restorePatience)
-		defer cancel()
-	}
 	last := r.store.Last()
 	// What was learnt in memory while the storage could not be read may be little: it does not replace what is stored,
 	// with its dates, unless that is less than half.
@@ -123,7 +116,7 @@ func (r *Records) Open(
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	} else if len(k.Documents) > 0 {
-		err = restore(reading, k.Documents, last)
+		err = restore(ctx, k.Documents, last) // however long: a crawl takes longer
 	}
 	isDamaged := errors.Is(err, ErrDamaged)
 	if err != nil && !isDamaged {
