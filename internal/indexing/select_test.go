@@ -245,8 +245,8 @@ func TestLinksCount(t *testing.T) {
 		r := rules()
 		r.OmitOrphans = true
 		r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/u/") }
-		record := rec(test.record)
-		if got := r.LinksCount(&record); got != test.want {
+		page := rec(test.record)
+		if got := r.LinksCount(&page); got != test.want {
 			t.Errorf("%s: got %t, want %t", test.record, got, test.want)
 		}
 	}
