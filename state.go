@@ -205,18 +205,20 @@ func (st *siteState) forget() {
 
 // pruneVisited deletes what was stored longest ago of sites that only visitors named, beyond as many as there may be.
 func (a *App) pruneVisited() {
-	pattern := filepath.Join(a.folder, recordsOf(visitedPrefix+"*"), store.ManifestName)
-	manifests, _ := filepath.Glob(pattern) // which is well-formed
-	written := func(manifest string) time.Time {
-		info, err := os.Stat(manifest)
+	folder := filepath.Join(a.folder, recordsOf(""))
+	found, _ := os.ReadDir(folder)
+	isNamed := func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), visitedPrefix) }
+	found = slices.DeleteFunc(found, isNamed)
+	written := func(e os.DirEntry) time.Time {
+		info, err := os.Stat(filepath.Join(folder, e.Name(), store.ManifestName))
 		if err != nil {
 			return time.Time{}
 		}
 		return info.ModTime()
 	}
-	slices.SortFunc(manifests, func(x, y string) int { return written(y).Compare(written(x)) })
-	for _, manifest := range manifests[min(len(manifests), maxOnDemandSites):] {
-		_ = os.RemoveAll(filepath.Dir(filepath.Dir(manifest)))
+	slices.SortFunc(found, func(x, y os.DirEntry) int { return written(y).Compare(written(x)) })
+	for _, e := range found[min(len(found), maxOnDemandSites):] {
+		_ = os.RemoveAll(filepath.Join(folder, e.Name()))
 	}
 }
 

@@ -97,7 +97,7 @@ func TestVisitedRestart(t *testing.T) {
 // TestPruneVisited: of sites that only visitors named, as many are stored as there may be, those that were written last.
 func TestPruneVisited(t *testing.T) {
 	b := newBench(t, nil)
-	b.app.folder = t.TempDir()
+	b.app.folder = filepath.Join(t.TempDir(), "[any]") // which is no pattern
 	write := func(name string, at time.Time) {
 		file := filepath.Join(b.app.folder, recordsOf(name), store.ManifestName)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -113,6 +113,10 @@ func TestPruneVisited(t *testing.T) {
 	write("named.example", time.Unix(0, 0))
 	for i := range maxOnDemandSites + 2 {
 		write(fmt.Sprintf("%s%016x", visitedPrefix, i), time.Unix(int64(i), 0))
+	}
+	// The process was killed before it had written the first manifest.
+	if err := os.MkdirAll(filepath.Join(b.app.folder, recordsOf(visitedPrefix+"killed")), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	b.app.pruneVisited()
 	entries, err := os.ReadDir(filepath.Join(b.app.folder, "sites"))
