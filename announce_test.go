@@ -16,7 +16,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -178,7 +177,7 @@ func TestDamagedAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	b.app.folder = t.TempDir()
 	s := b.site("named.example")
-	file := persist.NewFile(s.state.local, announcementsOf(s.state.place.file))
+	file := store.NewFile(s.state.local, announcementsOf(s.state.place.file))
 	for i, stored := range []string{`{"key": "0123456789abcdef"}`, "{"} {
 		if err := file.Save(t.Context(), func() ([]byte, error) { return []byte(stored), nil }); err != nil {
 			t.Fatal(err)
@@ -202,7 +201,7 @@ func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs
 func TestUnreadAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	s := b.site("named.example")
-	s.state.announcer = announce.New(persist.NewFile(unreadable{}, "announced.json"))
+	s.state.announcer = announce.New(store.NewFile(unreadable{}, "announced.json"))
 	for range 3 {
 		if s.loadAnnouncer(t.Context(), false) || s.state.announcer.Key() != "" {
 			t.Error("it is loaded")
@@ -320,7 +319,7 @@ func TestKeyFile(t *testing.T) {
 	} {
 		b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 		s := b.site("named.example")
-		stored := persist.NewFile(store.NewMemory(), "announced.json")
+		stored := store.NewFile(store.NewMemory(), "announced.json")
 		err := stored.Save(t.Context(), func() ([]byte, error) { return []byte(`{"key":"` + key + `"}`), nil })
 		if err != nil {
 			t.Fatal(err)

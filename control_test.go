@@ -19,7 +19,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -28,10 +27,7 @@ import (
 
 // TestIsCurrent: pages are selected again where the result may be another one.
 func TestIsCurrent(t *testing.T) {
-	empty, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := store.New(store.NewMemory(), "")
 	g := empty.Last()
 	same := publication{snapshot: listing(1), generation: g, selectedBy: 1}
 	for name, test := range map[string]struct {
@@ -311,7 +307,7 @@ func TestUnsaved(t *testing.T) {
 	disk := &writes{Storage: store.NewMemory()}
 	b := newBench(t, nil)
 	s := b.site("named.example")
-	s.state.records = persist.NewSite(disk, "site")
+	s.state.records = store.New(disk, "site")
 	for i, step := range []struct {
 		err  error
 		want bool // something is written
@@ -326,7 +322,7 @@ func TestUnsaved(t *testing.T) {
 	off := newBench(t, func(h *Handler) { h.Crawl = &Crawl{Off: true} })
 	disk.n = 0
 	s = off.site("visited.example")
-	s.state.records = persist.NewSite(disk, "site")
+	s.state.records = store.New(disk, "site")
 	off.wantPages(s, 1)
 	if disk.n > 0 {
 		t.Errorf("with crawl off, %d objects are written", disk.n)

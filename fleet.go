@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
@@ -286,7 +285,7 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 	if isSame {
 		return true
 	}
-	err := r.records.Write(next.snapshot, next.meta(s.digest()), persist.Waits)
+	err := r.records.Write(next.snapshot, next.meta(s.digest()), store.Waits)
 	s.logState("commit", err)
 	if err != nil {
 		_ = s.node.Resign(ctx) // another one may have room on its disk
@@ -381,7 +380,7 @@ func (s *site) hasPolled(since time.Time) bool {
 
 // pushedFile is the file of the announcements of a site. What the leader stores there, the others have, too.
 type pushedFile struct {
-	*persist.File
+	*store.File
 	state *siteState
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -413,8 +412,8 @@ func TestFleetSave(t *testing.T) {
 	})
 }
 
-func persistFile(s *site) *persist.File {
-	return persist.NewFile(s.state.local, announcementsOf(s.state.place.file))
+func persistFile(s *site) *store.File {
+	return store.NewFile(s.state.local, announcementsOf(s.state.place.file))
 }
 
 // TestFleetTellEscaped: whatever paths a stranger requests, what visitors of a process found is told.

@@ -29,7 +29,7 @@ func sharing(t *testing.T, shared store.Storage, change ...func(*bench)) (*bench
 	t.Helper()
 	b := newBench(t, func(h *Handler) { h.sources = []input{new(SourceTraffic)} })
 	b.app.now = time.Now
-	b.app.sharing = storageSetting{kind: inCaddys, shared: asModule{shared}}
+	b.app.sharing = storageSetting{shared: asModule{shared}}
 	b.app.folder = t.TempDir()
 	b.app.ctx = emptyContext(t)
 	b.app.serving = make(chan struct{})
@@ -530,7 +530,6 @@ func TestFleetStorage(t *testing.T) {
 				end()
 				next, again := sharing(t, other, func(next *bench) {
 					next.app.folder = b.app.folder
-					next.app.sharing.kind = inOwn
 					next.app.sharing.digest = 1
 				})
 				next.pages = func(http.ResponseWriter, *http.Request) error { return errors.New("nothing") }

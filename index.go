@@ -3,6 +3,7 @@ package sitemap
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
@@ -177,7 +177,7 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 		r.records.Unsaved = true
 		return
 	}
-	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest()), !persist.Waits))
+	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest()), !store.Waits))
 }
 
 // adopt makes the records those of a selection.
@@ -417,13 +417,18 @@ func (s storedProbe) probe() *probeResult {
 
 // restore opens the site's records, unless they are open. After a restart, it serves what was published before, if that was
 // with the same settings; in a fleet, also what another node has published since.
-func (s *site) restore(ctx context.Context, r *persist.Records) error {
+func (s *site) restore(ctx context.Context, r *store.Records) error {
 	s.adopt()
 	var m meta
 	before := s.published()
-	snapshot, err := r.Open(ctx, &m, before.snapshot, func(key string, err error) {
+	var snapshot *document.Set
+	damaged := func(key string, err error) {
 		s.logger.Warn("the stored records are damaged: their pages are fetched again",
 			zap.String("key", key), zap.Error(err))
+	}
+	err := r.Open(ctx, &m, damaged, func(ctx context.Context, stored json.RawMessage, g *store.Generation) (err error) {
+		snapshot, err = document.Restore(ctx, stored, g, before.snapshot)
+		return err
 	})
 	// Damage was told above.
 	isDamaged := errors.Is(err, store.ErrDamaged)

@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -121,10 +120,10 @@ func TestNewsRestored(t *testing.T) {
 	b.publishes(map[string]time.Time{"/a": begun.Add(-time.Hour), "/b": begun.Add(10 * time.Hour), "/c": {}})
 	s := b.site("named.example")
 	disk := store.NewMemory()
-	s.state.records = persist.NewSite(disk, "site")
+	s.state.records = store.New(disk, "site")
 	b.wantPages(s, 3)
 	before := s.published()
-	s.state.records = persist.NewSite(disk, "site")
+	s.state.records = store.New(disk, "site")
 	s.state.published.Store(&publication{site: s.sitemap})
 	restore(t, s)
 	after := s.published()

@@ -24,7 +24,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -54,7 +53,7 @@ type siteState struct {
 	isKnown  atomic.Bool                   // it was requested again since: see site.rank
 	own      atomic.Pointer[ownList]       // what its own sitemaps say; nil: that is not known
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
-	records  *persist.Site
+	records  *store.Store
 	adopting sync.Once // see site.adopt
 
 	watch     *files.Watch // of the site's files
@@ -80,8 +79,15 @@ func acquireState(a *App, i *identity) *siteState {
 			said:     logonce.New(zap.NewNop()),
 			watch:    files.NewWatch(),
 			begun:    a.now(),
+			local:    a.localStorage(),
 		}
-		st.keepRecords(a, i, at)
+		if a.shares(i) {
+			st.local = writable(a, st.local)
+		}
+		st.published.Store(&publication{site: i.sitemap})
+		st.records = store.New(st.local, recordsOf(at.file))
+		file := store.NewFile(st.local, announcementsOf(at.file))
+		st.announcer = announce.New(pushedFile{file, st})
 		return st, nil
 	})
 	return value.(*siteState)
@@ -90,9 +96,8 @@ func acquireState(a *App, i *identity) *siteState {
 // statePlace is where the state of a site is kept.
 type statePlace struct {
 	key    string // in the pool
-	folder string // of its files; "": nothing is stored
-	file   string // their name
-	number int    // of sites that have the same name
+	file   string // the name of what is stored
+	number int    // of sites that would have the same name
 }
 
 const (
@@ -100,20 +105,31 @@ const (
 	visitedPrefix = "visited-" // of the states of sites that only visitors named
 )
 
-// placeOf returns where the state of a site is kept. On the disk of this process, that goes by the site's host without www, so that
-// the site is the same one with https, and at its apex; that of a site that only visitors named has a hash for a name. Sites that
-// have the same name are told apart by a number, in the order in which they are made.
+// placeOf returns where the state of a site is kept. Sites that would have the same name are told apart by a number, in the order in
+// which they are made.
 func (a *App) placeOf(i *identity) statePlace {
 	for number := 1; ; number++ {
-		at := statePlace{folder: a.folder, file: i.stateName(strings.TrimPrefix(i.authority(), wwwPrefix), number), number: number}
-		if i.onDemand {
-			at.file = fmt.Sprintf("%s%016x", visitedPrefix, digestOf(i.url(), i.handler.settings.path, number))
-		}
-		at.key = fmt.Sprint(at.file, " ", at.folder, " ", i.onDemand)
+		at := statePlace{file: i.stateName(number), number: number}
+		at.key = at.file + " " + a.folder
 		if !a.keys[at.key] {
 			return at
 		}
 	}
+}
+
+// stateName returns the name of what is stored of a site: its host without www, so that the site is the same one with https, and at
+// its apex. The port of the listener does not count, as it changes when a proxy comes before the server. A site that only visitors
+// named has a hash for a name.
+func (i *identity) stateName(number int) string {
+	if i.onDemand {
+		return fmt.Sprintf("%s%016x", visitedPrefix, digestOf(i.url(), i.handler.settings.path, number))
+	}
+	name := strings.TrimPrefix(i.authority(), wwwPrefix)
+	name = strings.TrimSuffix(name, ":"+i.handler.listener.port) + i.prefix
+	if number > 1 {
+		name += fmt.Sprint(" ", number)
+	}
+	return url.QueryEscape(strings.ToLower(name)) // the file system may take letters of both cases for the same
 }
 
 // authority returns the host and port of the site's URLs.
@@ -122,37 +138,18 @@ func (i *identity) authority() string {
 	return authority
 }
 
-// stateName returns the name of what is stored of a site with such a host and port. The port of the listener does not count, as it
-// changes when a proxy comes before the server.
-func (i *identity) stateName(authority string, number int) string {
-	name := strings.TrimSuffix(authority, ":"+i.handler.listener.port) + i.prefix
-	if number > 1 {
-		name += fmt.Sprint(" ", number)
-	}
-	return url.QueryEscape(strings.ToLower(name)) // the file system may take letters of both cases for the same
-}
-
-// urlName returns a name with a digest of all of a site's URL, at an origin.
-func (i *identity) urlName(at string, number int) string {
-	_, authority, _ := strings.Cut(at, "://")
-	sitemap := at + strings.TrimPrefix(i.sitemap, i.origin)
-	return fileName(authority, xxhash.Sum64String(fmt.Sprint(sitemap, " ", i.prefix, " ", number-1)))
-}
-
 // fileName returns a name that begins with a host and port.
 func fileName(authority string, digest uint64) string {
 	host := strings.NewReplacer(":", "_", "[", "", "]", "", "*", "_").Replace(authority)
 	return fmt.Sprintf("%s-%016x", host, digest)
 }
 
-// maxDiskCalls are those of all sites at a time: a disk that hangs takes a thread for each.
-const maxDiskCalls = 32
-
-var diskCalls = wait.NewSlots(maxDiskCalls)
+// diskCalls are for the calls of all sites: a disk that hangs takes a thread for each.
+var diskCalls = wait.NewSlots(32)
 
 // localStorage returns the storage of this process for a site. Under mu.
-func (a *App) localStorage(at statePlace) store.Storage {
-	if at.folder == "" {
+func (a *App) localStorage() store.Storage {
+	if a.folder == "" {
 		return store.NewMemory()
 	}
 	if a.disk == nil {
@@ -165,30 +162,14 @@ func (a *App) localStorage(at statePlace) store.Storage {
 func recordsOf(name string) string       { return "sites/" + name }
 func announcementsOf(name string) string { return "announcements/" + name + ".json" }
 
-// keepRecords keeps what is known of a new state.
-func (st *siteState) keepRecords(a *App, i *identity, at statePlace) {
-	st.published.Store(&publication{site: i.sitemap})
-	st.local = a.localStorage(at)
-	if a.shares(i) {
-		st.local = writable(a, st.local)
-	}
-	st.records = persist.NewSite(st.local, recordsOf(at.file))
-	st.records.Now = a.now
-	file := persist.NewFile(st.local, announcementsOf(at.file))
-	st.announcer = announce.New(pushedFile{file, st})
-}
-
-// adopt renames what earlier versions have stored of a site, which had names with www, or for each URL, if nothing is under its own
-// name. Of several, it is what was written last.
+// adopt renames what commit 109c614 and those before have stored of a site, by a name for its URL, if nothing has the present name.
 func (s *site) adopt() {
-	at := s.state.place
-	if at.folder == "" || s.onDemand {
+	if s.app.folder == "" || s.onDemand {
 		return
 	}
 	s.state.adopting.Do(func() {
-		former := s.app.formerNames(&s.identity, at.number)
 		done := make(chan error, 1)
-		go func() { done <- at.adopt(former) }()
+		go func() { done <- s.renameFiles() }()
 		// No request waits for a disk that hangs.
 		err, _ := wait.Within(adoptPatience, done)
 		if err != nil {
@@ -197,60 +178,25 @@ func (s *site) adopt() {
 	})
 }
 
-// formerNames returns the names that earlier versions had for the state of a site. What is another site of the configuration has
-// its own.
-func (a *App) formerNames(i *identity, number int) []string {
-	var names []string
-	if isWWW := strings.HasPrefix(i.authority(), wwwPrefix); isWWW {
-		names = append(names, i.stateName(i.authority(), 1))
-	}
-	if number > 1 {
-		return append(names, i.urlName(i.origin, 1))
-	}
-	for _, at := range i.spellings() {
-		if at == i.origin || !a.named[at+i.prefix] {
-			names = append(names, i.urlName(at, 1))
-		}
-	}
-	return names
+// formerName returns the name that 109c614 had for what is stored of a site.
+func (i *identity) formerName() string {
+	return fileName(i.authority(), xxhash.Sum64String(fmt.Sprint(i.sitemap, " ", i.prefix, " 0")))
 }
 
-// spellings returns the origins that the site may have had: by http or https, with the port of the listener or
-// without. One without https may be behind a proxy that has it, which makes another site.
-func (i *identity) spellings() []string {
-	port := ":" + i.handler.listener.port
-	bare := strings.TrimSuffix(i.authority(), port)
-	all := []string{"http://" + bare, "http://" + bare + port}
-	if strings.HasPrefix(i.origin, "https://") {
-		all = append(all, "https://"+bare, "https://"+bare+port)
-	}
-	return all
-}
-
-// adopt renames what was written last under one of the former names, unless something is under the present one.
-func (at *statePlace) adopt(former []string) error {
-	path := func(key string) string { return filepath.Join(at.folder, filepath.FromSlash(key)) }
-	_, err := os.Stat(path(recordsOf(at.file)))
+// renameFiles renames the files of the former name, the records last: by these it is known whether that is done.
+func (s *site) renameFiles() error {
+	path := func(key string) string { return filepath.Join(s.app.folder, filepath.FromSlash(key)) }
+	_, err := os.Stat(path(recordsOf(s.state.place.file)))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil // the records can be read, or opening them tells why not
 	}
-	last := ""
-	var written time.Time
-	for _, name := range former {
-		manifest, err := os.Stat(path(recordsOf(name) + "/store/manifest.json"))
-		if err == nil && manifest.ModTime().After(written) {
-			last = name
-			written = manifest.ModTime()
+	for _, keyOf := range []func(string) string{announcementsOf, recordsOf} {
+		err = os.Rename(path(keyOf(s.formerName())), path(keyOf(s.state.place.file)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	if last == "" {
-		return nil
-	}
-	err = os.Rename(path(announcementsOf(last)), path(announcementsOf(at.file)))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.Rename(path(recordsOf(last)), path(recordsOf(at.file)))
+	return nil
 }
 
 // forget deletes what is stored of a site that only visitors named, and that there is no room for.
@@ -260,18 +206,20 @@ func (st *siteState) forget() {
 
 // pruneVisited deletes what was stored longest ago of sites that only visitors named, beyond as many as there may be.
 func (a *App) pruneVisited() {
-	pattern := filepath.Join(a.folder, recordsOf(visitedPrefix+"*"), store.ManifestName)
-	manifests, _ := filepath.Glob(pattern) // which is well-formed
-	written := func(manifest string) time.Time {
-		info, err := os.Stat(manifest)
+	folder := filepath.Join(a.folder, recordsOf(""))
+	found, _ := os.ReadDir(folder)
+	isNamed := func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), visitedPrefix) }
+	found = slices.DeleteFunc(found, isNamed)
+	written := func(e os.DirEntry) time.Time {
+		info, err := os.Stat(filepath.Join(folder, e.Name(), store.ManifestName))
 		if err != nil {
 			return time.Time{}
 		}
 		return info.ModTime()
 	}
-	slices.SortFunc(manifests, func(x, y string) int { return written(y).Compare(written(x)) })
-	for _, manifest := range manifests[min(len(manifests), maxOnDemandSites):] {
-		_ = os.RemoveAll(filepath.Dir(filepath.Dir(manifest)))
+	slices.SortFunc(found, func(x, y os.DirEntry) int { return written(y).Compare(written(x)) })
+	for _, e := range found[min(len(found), maxOnDemandSites):] {
+		_ = os.RemoveAll(filepath.Join(folder, e.Name()))
 	}
 }
 
@@ -292,23 +240,10 @@ func (s *site) logState(kind string, err error) {
 func (a *App) stateFields(err error) []zap.Field {
 	return []zap.Field{
 		zap.String("folder", a.folder),
-		zap.Error(withoutFile(err)),
+		zap.Error(err),
 		zap.Int("uid", os.Getuid()),
 		zap.String("remedy", stateRemedy(err)),
 	}
-}
-
-// withoutFile names the folder in the place of the file that an error names: the name of a temporary file is never the
-// same twice, so that the same condition would be logged again and again. The folder that cannot be made is named itself.
-func withoutFile(err error) error {
-	// A temporary file could not be renamed.
-	if link, ok := errors.AsType[*os.LinkError](err); ok {
-		return &fs.PathError{Op: link.Op, Path: filepath.Dir(link.New), Err: link.Err}
-	}
-	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op != "mkdir" {
-		return &fs.PathError{Op: path.Op, Path: filepath.Dir(path.Path), Err: path.Err}
-	}
-	return err
 }
 
 // stateRemedy says what to do about a state folder that cannot be read or written.
@@ -321,10 +256,8 @@ func stateRemedy(err error) string {
 	case errors.Is(err, syscall.EROFS):
 		return "mount it for writing, add the folder to ReadWritePaths of the systemd unit, " +
 			"or name another one in the global option 'state'"
-	case errors.Is(err, syscall.ENOTDIR):
-		return "name a folder that can be written in the global option 'state'"
 	}
-	return "check the disk, or name another folder in the global option 'state'"
+	return "name a folder that can be written in the global option 'state', or check the disk"
 }
 
 // checkState checks the state setting. A bare word would name a folder in the working directory.
@@ -369,9 +302,6 @@ func checkPatience(d caddy.Duration) error {
 
 // hostname returns the name of this machine for operators; "": it has none.
 func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
+	name, _ := os.Hostname()
 	return name
 }

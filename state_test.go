@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -37,7 +37,7 @@ func TestStateOfSites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := records.Open(t.Context(), new(meta), nil, nil); err != nil || records.Write(nil, meta{}, false) != nil {
+	if err := records.Open(t.Context(), new(meta), nil, nil); err != nil || records.Write((*document.Set)(nil), meta{}, false) != nil {
 		t.Errorf("got %v", err)
 	}
 	var found []string
@@ -97,7 +97,7 @@ func TestVisitedRestart(t *testing.T) {
 // TestPruneVisited: of sites that only visitors named, as many are stored as there may be, those that were written last.
 func TestPruneVisited(t *testing.T) {
 	b := newBench(t, nil)
-	b.app.folder = t.TempDir()
+	b.app.folder = filepath.Join(t.TempDir(), "[any]") // which is no pattern
 	write := func(name string, at time.Time) {
 		file := filepath.Join(b.app.folder, recordsOf(name), store.ManifestName)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -113,6 +113,10 @@ func TestPruneVisited(t *testing.T) {
 	write("named.example", time.Unix(0, 0))
 	for i := range maxOnDemandSites + 2 {
 		write(fmt.Sprintf("%s%016x", visitedPrefix, i), time.Unix(int64(i), 0))
+	}
+	// The process was killed before it had written the first manifest.
+	if err := os.MkdirAll(filepath.Join(b.app.folder, recordsOf(visitedPrefix+"killed")), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	b.app.pruneVisited()
 	entries, err := os.ReadDir(filepath.Join(b.app.folder, "sites"))
@@ -133,7 +137,7 @@ func TestStateName(t *testing.T) {
 		"listener's port":  {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "named.example", port: "8080"}, "", "named.example"},
 		"another port":     {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "named.example", port: "81"}, "", "named.example%3A81"},
 		"a part of one":    {address{scheme: "http", port: "80"}, address{scheme: "http", host: "named.example", port: "8080"}, "", "named.example%3A8080"},
-		"www":              {address{scheme: "http"}, address{scheme: "http", host: "www.named.example"}, "", "www.named.example"},
+		"www":              {address{scheme: "http"}, address{scheme: "http", host: "www.named.example"}, "", "named.example"},
 		"a prefix":         {address{scheme: "http"}, address{scheme: "http", host: "named.example", prefix: "/Docs"}, "", "named.example%2Fdocs"},
 		"an IPv6 address":  {address{scheme: "http"}, address{scheme: "http", host: "[::1]"}, "", "%5B%3A%3A1%5D"},
 		"behind a proxy":   {address{scheme: "http", port: "8080"}, address{scheme: "http", host: "localhost", port: "8080"}, "https://named.example", "named.example"},
@@ -142,7 +146,7 @@ func TestStateName(t *testing.T) {
 	} {
 		b := newBench(t, func(h *Handler) { h.listener, h.BaseURL = test.listener, test.base })
 		i := newIdentity(siteID{b.handler, test.id}, false)
-		if got := i.stateName(i.authority(), 1); got != test.want {
+		if got := i.stateName(1); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
@@ -182,93 +186,65 @@ func TestSitesOfOneHost(t *testing.T) {
 	}
 }
 
-// TestFormerNames: a site that has no records may have them under the names of its other spellings, if these are no sites.
-func TestFormerNames(t *testing.T) {
+// TestAdopt: what 109c614 has stored of a site, by a name for its URL, is the site's, unless it has records of its own.
+func TestAdopt(t *testing.T) {
+	const former = "named.example-45d44e99d02928a3"
 	for name, test := range map[string]struct {
-		scheme, host string
-		number       int
-		others       []string // that the configuration names
-		want         []string // the beginnings of names
+		stored []string // the files that there are
+		want   []string // the site's afterwards, with what is in them
 	}{
-		"http":        {"http", "a.example", 1, nil, []string{"a.example-", "a.example_81-"}},
-		"https":       {"https", "a.example", 1, nil, []string{"a.example-", "a.example_81-", "a.example-", "a.example_81-"}},
-		"www":         {"http", "www.a.example", 1, nil, []string{"www.a.example", "www.a.example-", "www.a.example_81-"}},
-		"https, both": {"https", "a.example", 1, []string{"http://a.example"}, []string{"a.example_81-", "a.example-", "a.example_81-"}},
-		"a second":    {"http", "a.example", 2, nil, []string{"a.example-"}},
-		"www as well": {"http", "www.a.example", 2, nil, []string{"www.a.example", "www.a.example-"}},
+		"nothing":        {nil, []string{"", ""}},
+		"records":        {[]string{"sites/" + former + "/store/manifest.json"}, []string{"sites/" + former + "/store/manifest.json", ""}},
+		"both":           {[]string{"sites/" + former + "/store/manifest.json", "announcements/" + former + ".json"}, []string{"sites/" + former + "/store/manifest.json", "announcements/" + former + ".json"}},
+		"records of now": {[]string{"sites/" + former + "/store/manifest.json", "sites/named.example/store/manifest.json"}, []string{"sites/named.example/store/manifest.json", ""}},
 	} {
-		b := newBench(t, func(h *Handler) { h.listener = address{scheme: test.scheme, port: "81"} })
-		b.app.named = make(map[string]bool)
-		for _, url := range test.others {
-			b.app.named[url] = true
-		}
-		i := newIdentity(siteID{b.handler, address{scheme: test.scheme, host: test.host}}, false)
-		var got []string
-		for _, former := range b.app.formerNames(&i, test.number) {
-			host, digest, isOld := strings.Cut(former, "-")
-			if isOld && len(digest) == 16 {
-				host += "-"
+		b := newBench(t, nil)
+		b.app.folder = t.TempDir()
+		path := func(key string) string { return filepath.Join(b.app.folder, filepath.FromSlash(key)) }
+		for _, key := range test.stored {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path(key)), 0o700), os.WriteFile(path(key), []byte(key), 0o600)); err != nil {
+				t.Fatal(err)
 			}
-			got = append(got, host)
 		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		s := b.site("named.example")
+		for range 2 {
+			if err := s.renameFiles(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			for i, key := range []string{"sites/named.example/store/manifest.json", "announcements/named.example.json"} {
+				if got, _ := os.ReadFile(path(key)); string(got) != test.want[i] {
+					t.Errorf("%s: %s has %q, want %q", name, key, got, test.want[i])
+				}
+			}
 		}
-	}
-	// As earlier versions have stored it.
-	b := newBench(t, nil)
-	i := newIdentity(siteID{b.handler, address{scheme: "http", host: "named.example"}}, false)
-	if got := i.urlName(i.origin, 1); got != "named.example-45d44e99d02928a3" {
-		t.Errorf("got %s", got)
 	}
 }
 
-// TestAdopt: of several former names, the records and announcements of what was written last are the site's, once.
-func TestAdopt(t *testing.T) {
-	folder := t.TempDir()
-	write := func(key string, hour int) {
-		path := filepath.Join(folder, filepath.FromSlash(key))
-		at := time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC)
-		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(key), 0o600), os.Chtimes(path, at, at))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	wants := func(key, want string) {
-		t.Helper()
-		if got, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(key))); string(got) != want {
-			t.Errorf("%s has %q, %v, want %q", key, got, err, want)
-		}
-	}
-	at := statePlace{folder: folder, file: "a.example"}
-	former := []string{"none", "first", "last", "second"}
-	adopt := func() {
-		t.Helper()
-		if err := at.adopt(former); err != nil {
-			t.Error(err)
-		}
-	}
-	adopt() // where there is nothing
-	for hour, name := range []string{"first", "second", "last"} {
-		write("sites/"+name+"/store/manifest.json", hour)
-		write("announcements/"+name+".json", hour)
-	}
-	write("sites/none/store/chunk", 20)
-	adopt()
-	wants("sites/a.example/store/manifest.json", "sites/last/store/manifest.json")
-	wants("announcements/a.example.json", "announcements/last.json")
-	wants("sites/last/store/manifest.json", "")
-	adopt()
-	wants("sites/a.example/store/manifest.json", "sites/last/store/manifest.json")
-	wants("sites/second/store/manifest.json", "sites/second/store/manifest.json")
-
-	// Announcements need not be there.
-	at.file = "b.example"
-	if err := os.Remove(filepath.Join(folder, "announcements", "second.json")); err != nil {
+// TestStateOf109c614: what that commit has stored of a site is found under its former name, with the dates of all pages, and the names
+// of its documents still work.
+func TestStateOf109c614(t *testing.T) {
+	b := newBench(t, nil)
+	b.handler.mounts = mounts{{hosts: []string{"localhost"}}}
+	b.app.folder = t.TempDir()
+	if err := os.CopyFS(b.app.folder, os.DirFS("testdata/109c614")); err != nil {
 		t.Fatal(err)
 	}
-	adopt()
-	wants("sites/b.example/store/manifest.json", "sites/second/store/manifest.json")
+	s := b.site("localhost")
+	restore(t, s)
+	if got := pagesOf(s.published().lastSnapshot); got != 6 || b.logs.Len() > 0 {
+		t.Errorf("%d pages were listed, logs %v", got, b.logs.All())
+	}
+	for i := range 5 {
+		path := fmt.Sprintf("/p%d.html", i+1)
+		rec, err := s.state.records.Last().Find(t.Context(), path)
+		want := time.Date(2025, time.Month(i+1), 1, 0, 0, 0, 0, time.UTC).Unix()
+		if err != nil || rec == nil || rec.Selected.LastMod != want || rec.Status != http.StatusOK {
+			t.Errorf("%s: got %+v, %v", path, rec, err)
+		}
+	}
+	if found, _ := os.ReadDir(filepath.Join(b.app.folder, "sites")); len(found) != 1 || found[0].Name() != "localhost" {
+		t.Errorf("there is %v", found)
+	}
 }
 
 // fullDisk is a storage that cannot be written, for a reason.
@@ -295,21 +271,22 @@ func (closedDisk) Load(context.Context, string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: "/state/manifest.json", Err: fs.ErrPermission}
 }
 
-// TestUnwritableState: that a state cannot be read or written is one warning, with the folder, the cause and the fix.
+// TestUnwritableState: that a state cannot be read or written is one warning, with the folder, the file, the cause and the fix.
 func TestUnwritableState(t *testing.T) {
 	const permit = "let the user that runs Caddy read and write the folder, or name another one in the global option 'state'"
+	const other = "name a folder that can be written in the global option 'state', or check the disk"
 	memory := store.NewMemory()
 	for name, test := range map[string]struct {
 		disk          store.Storage // nil: that of a folder below a file
 		cause, remedy string
 	}{
-		"not permitted":          {fullDisk{memory, fs.ErrPermission}, "write /state: permission denied", permit},
-		"nothing is replaced":    {stuckDisk{memory}, "rename /state: permission denied", permit},
-		"not readable":           {closedDisk{memory}, "open /state: permission denied", permit},
-		"full":                   {fullDisk{memory, syscall.ENOSPC}, "write /state: " + syscall.ENOSPC.Error(), "free space on the disk"},
-		"a read-only disk":       {fullDisk{memory, syscall.EROFS}, "write /state: " + syscall.EROFS.Error(), "mount it for writing, add the folder to ReadWritePaths of the systemd unit, or name another one in the global option 'state'"},
-		"no folder, but a file":  {nil, syscall.ENOTDIR.Error(), "name a folder that can be written in the global option 'state'"},
-		"the disk does not work": {fullDisk{memory, errors.New("input/output error")}, "write /state: input/output error", "check the disk, or name another folder in the global option 'state'"},
+		"not permitted":          {fullDisk{memory, fs.ErrPermission}, ": permission denied", permit},
+		"nothing is replaced":    {stuckDisk{memory}, ": permission denied", permit},
+		"not readable":           {closedDisk{memory}, ": permission denied", permit},
+		"full":                   {fullDisk{memory, syscall.ENOSPC}, ": " + syscall.ENOSPC.Error(), "free space on the disk"},
+		"a read-only disk":       {fullDisk{memory, syscall.EROFS}, ": " + syscall.EROFS.Error(), "mount it for writing, add the folder to ReadWritePaths of the systemd unit, or name another one in the global option 'state'"},
+		"no folder, but a file":  {nil, syscall.ENOTDIR.Error(), other},
+		"the disk does not work": {fullDisk{memory, errors.New("input/output error")}, ": input/output error", other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -321,7 +298,7 @@ func TestUnwritableState(t *testing.T) {
 			b.app.folder = filepath.Join(file, "state")
 			s := b.site("named.example")
 			if test.disk != nil {
-				s.state.records = persist.NewSite(test.disk, "site")
+				s.state.records = store.New(test.disk, "site")
 			}
 			b.refresh(s)
 			b.refresh(s)
@@ -333,7 +310,7 @@ func TestUnwritableState(t *testing.T) {
 			if fields["folder"] != b.app.folder {
 				t.Errorf("got the folder %v, want %s", fields["folder"], b.app.folder)
 			}
-			if got := fmt.Sprint(fields["error"]); !strings.HasSuffix(got, test.cause) {
+			if got := fmt.Sprint(fields["error"]); !strings.HasSuffix(got, test.cause) || !strings.Contains(got, "/state") {
 				t.Errorf("got the cause %s, want %s", got, test.cause)
 			}
 			if fields["remedy"] != test.remedy {

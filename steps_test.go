@@ -20,7 +20,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/persist"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // stepper walks through a refresh of a site, and interrupts it at one of its steps: where it looks at the clock, reads a
@@ -179,8 +179,8 @@ func (w *stepper) configure(paths []string) (*bench, *site) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.site == nil {
-		s.state.records = persist.NewSite(w, "site")
-		s.state.announcer = announce.New(persist.NewFile(w, "announced.json"))
+		s.state.records = store.New(w, "site")
+		s.state.announcer = announce.New(store.NewFile(w, "announced.json"))
 	}
 	w.site = s
 	return b, s

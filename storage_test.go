@@ -10,29 +10,6 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// TestSharingOf: which storage a setting names.
-func TestSharingOf(t *testing.T) {
-	for raw, test := range map[string]struct {
-		kind  storageKind
-		isOwn bool // it has a digest
-		fails bool
-	}{
-		``:                     {inState, false, false},
-		`"local"`:              {inState, false, false},
-		`"caddy"`:              {inCaddys, false, false},
-		`{"module":"redis"}`:   {inOwn, true, false},
-		`"other"`:              {inState, false, true},
-		`{"module":null}`:      {inState, false, true},
-		`{"root":"/srv/data"}`: {inState, false, true},
-		`3`:                    {inState, false, true},
-	} {
-		got, err := sharingOf(json.RawMessage(raw))
-		if got.kind != test.kind || (got.digest != 0) != test.isOwn || (err != nil) != test.fails {
-			t.Errorf("%s: got %+v, %v", raw, got, err)
-		}
-	}
-}
-
 // TestIsDataFolder: Caddy's own folder is on one machine, so nothing is shared there.
 func TestIsDataFolder(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -60,19 +37,20 @@ func TestSharing(t *testing.T) {
 		global, own  string // the storage of Caddy; the setting
 		err, warning string // "": none
 	}{
-		"none":                 {"", "", "", ""},
-		"the state folder":     {"", `"local"`, "", ""},
-		"Caddy's":              {"", `"caddy"`, "", ofCaddy},
-		"Caddy's is another":   {apart, `"caddy"`, "", ""},
-		"another":              {"", apart, "", ""},
-		"Caddy's folder":       {"", fileSystem(caddy.DefaultStorage.Path), "", ofModule},
-		"Caddy's, spelled out": {"", fileSystem(caddy.DefaultStorage.Path + "/x/.."), "", ofModule},
-		"no folder":            {"", `{"module": "file_system"}`, "", ofModule},
-		"another word":         {"", `"redis"`, `storage "redis": use local, caddy`, ""},
-		"no module":            {"", `{"root": "/mnt"}`, "use local, caddy", ""},
-		"a number":             {"", `1`, "use local, caddy", ""},
-		"an unknown module":    {"", `{"module": "nothing"}`, "caddy.storage.nothing", ""},
-		"an unknown field":     {"", `{"module": "file_system", "roots": "/mnt"}`, "roots", ""},
+		"none":                  {"", "", "", ""},
+		"the state folder":      {"", `"local"`, "", ""},
+		"Caddy's":               {"", `"caddy"`, "", ofCaddy},
+		"Caddy's is another":    {apart, `"caddy"`, "", ""},
+		"another":               {"", apart, "", ""},
+		"Caddy's folder":        {"", fileSystem(caddy.DefaultStorage.Path), "", ofModule},
+		"Caddy's, spelled out":  {"", fileSystem(caddy.DefaultStorage.Path + "/x/.."), "", ofModule},
+		"no folder":             {"", `{"module": "file_system"}`, "", ofModule},
+		"another word":          {"", `"redis"`, "use local, caddy", ""},
+		"no module":             {"", `{"root": "/mnt"}`, "use local, caddy", ""},
+		"a number":              {"", `1`, "use local, caddy", ""},
+		"a module that is null": {"", `{"module":null}`, "use local, caddy", ""},
+		"an unknown module":     {"", `{"module": "nothing"}`, "caddy.storage.nothing", ""},
+		"an unknown field":      {"", `{"module": "file_system", "roots": "/mnt"}`, "roots", ""},
 	} {
 		cfg := quiet(t, new(caddy.Config))
 		cfg.StorageRaw = nil
@@ -89,6 +67,11 @@ func TestSharing(t *testing.T) {
 		}
 		if err != nil {
 			continue
+		}
+		isShared := test.own != "" && test.own != `"local"`
+		isApart := isShared && test.own != `"caddy"`
+		if setting.isOn() != isShared || (setting.key() != storageSetting{}.key()) != isApart {
+			t.Errorf("%s: it is shared: %t, in %s", name, setting.isOn(), setting.key())
 		}
 		if got := setting.warning(); got != test.warning {
 			t.Errorf("%s: got %q, want %q", name, got, test.warning)

@@ -110,9 +110,8 @@ func (s *server) setRecordTimes(at int64) {
 	if err != nil || len(found) != 1 {
 		s.T.Fatalf("got %q, %v", found, err)
 	}
-	o := store.Options{Prefix: "sites/" + filepath.Base(found[0])}
-	opened, err := store.Open(ctx, &certmagic.FileStorage{Path: state}, o)
-	harness.Must(s.T, err)
+	opened := store.New(&certmagic.FileStorage{Path: state}, "sites/"+filepath.Base(found[0]))
+	harness.Must(s.T, opened.Open(ctx, nil))
 	records, err := opened.Last().Load(ctx, 0)
 	harness.Must(s.T, err)
 	for i := range records {

@@ -18,9 +18,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// File stores a value, as a persist.File does.
+// File stores a value, as a store.File does.
 type File interface {
-	Load(ctx context.Context, use func(data []byte)) error
+	Load(ctx context.Context) ([]byte, error)
 	Save(ctx context.Context, encode func() ([]byte, error)) error
 }
 
@@ -79,8 +79,7 @@ func (a *Announcer) Load(ctx context.Context, c Config, isNewer bool, now time.T
 
 // load loads what is stored. A key that is made is used once it is stored: else another process would have another one.
 func (a *Announcer) load(ctx context.Context, s *state, key string) (damage, err error) {
-	var data []byte
-	err = a.file.Load(ctx, func(stored []byte) { data = stored })
+	data, err := a.file.Load(ctx)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

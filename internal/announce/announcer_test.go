@@ -19,15 +19,14 @@ type memory struct {
 	fails  error
 }
 
-func (m *memory) Load(_ context.Context, use func(data []byte)) error {
+func (m *memory) Load(context.Context) ([]byte, error) {
 	if m.fails != nil {
-		return m.fails
+		return nil, m.fails
 	}
 	if m.data == nil {
-		return fs.ErrNotExist
+		return nil, fs.ErrNotExist
 	}
-	use(m.data)
-	return nil
+	return m.data, nil
 }
 
 func (m *memory) Save(_ context.Context, encode func() ([]byte, error)) error {

@@ -292,10 +292,7 @@ func simulate(t *testing.T, seed uint64) {
 	for _, path := range w.engines {
 		w.config.Targets = append(w.config.Targets, Target{IndexNow, engines.URL + path})
 	}
-	records, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := store.New(store.NewMemory(), "")
 	w.generation = records.Last()
 	w.start()
 	for range 15 {

@@ -468,8 +468,8 @@ func TestDamaged(t *testing.T) {
 		s := &static{pages: map[string]string{"/": "/a", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s})
 		for i := range 3 {
-			st, err := store.Open(t.Context(), storage, store.Options{Prefix: "x"})
-			if err != nil {
+			st := store.New(storage, "x")
+			if err := st.Open(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if i == 2 { // another stage may find it first
@@ -560,9 +560,6 @@ func TestMarkdown(t *testing.T) {
 var htmlHeader = http.Header{"Content-Type": {"text/html"}}
 
 func empty(tb testing.TB) *store.Generation {
-	s, err := store.Open(tb.Context(), store.NewMemory(), store.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := store.New(store.NewMemory(), "")
 	return s.Last()
 }

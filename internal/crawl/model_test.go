@@ -29,7 +29,7 @@ var isLong = os.Getenv("SITEMAP_LONG") != ""
 
 func TestMain(m *testing.M) {
 	// The store sets up its compression at first use, which must not be in a bubble.
-	st, _ := store.Open(context.Background(), store.NewMemory(), store.Options{})
+	st := store.New(store.NewMemory(), "")
 	w := st.Last().Writer()
 	w.Put("", []store.Record{{Path: "/"}}, nil, nil)
 	gen, _ := w.Generation()
@@ -344,8 +344,8 @@ func testModel(t *testing.T, seed uint64) {
 	storage := store.NewMemory()
 	limiter := NewLimiter(20, 2)
 	open := func() (*Crawler, *store.Store, *store.Generation) {
-		st, err := store.Open(t.Context(), storage, store.Options{})
-		if err != nil {
+		st := store.New(storage, "")
+		if err := st.Open(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		s.early = make(map[string]int)

@@ -54,10 +54,7 @@ func TestRename(t *testing.T) {
 
 // TestRenameAll: what is kept is fetched as if it were new. A change at the new URL is one since the last fetch at the former.
 func TestRenameAll(t *testing.T) {
-	opened, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := store.New(store.NewMemory(), "")
 	w := opened.Last().Writer()
 	selected := store.Selected{Listed: true, LastMod: 90, Text: 90, Dated: 100}
 	w.Put("", []store.Record{

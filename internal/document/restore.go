@@ -19,8 +19,11 @@ type setMeta struct {
 	Documents int            `json:"documents,omitempty"` // how many there are: a storage may lose some
 }
 
-// Documents returns the set in the form that [Restore] takes.
+// Documents returns the set in the form that [Restore] takes; nil: nothing.
 func (s *Set) Documents() (meta json.RawMessage, documents []store.StoredDocument, err error) {
+	if s == nil {
+		return nil, nil, nil
+	}
 	for _, d := range s.All() {
 		meta, err := json.Marshal(d)
 		if err != nil {

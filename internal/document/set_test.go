@@ -213,10 +213,7 @@ func TestRestore(t *testing.T) {
 // kept returns a generation with the documents of a set.
 func kept(t testing.TB, s *Set) (meta json.RawMessage, g *store.Generation) {
 	t.Helper()
-	st, err := store.Open(t.Context(), store.NewMemory(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := store.New(store.NewMemory(), "")
 	meta, documents, err := s.Documents()
 	if err != nil {
 		t.Fatal(err)

@@ -186,15 +186,15 @@ func TestDateOfText(t *testing.T) {
 			r := rules()
 			r.OpenBatch = instant("now-9s")
 			r.Dates = mode
-			record := rec("/a " + test.record)
+			now := rec("/a " + test.record)
 			at, isDay := strings.CutSuffix(test.want, " day")
 			for _, again := range []string{"", ", again"} { // it is decided once
-				_, res := run(t, generation(t, 1000, []store.Record{record}), r)
-				record = load(t, res.Generation)[0]
-				if got := record.Selected; got.Text != instant(at) || got.TextDay != isDay {
+				_, res := run(t, generation(t, 1000, []store.Record{now}), r)
+				now = load(t, res.Generation)[0]
+				if got := now.Selected; got.Text != instant(at) || got.TextDay != isDay {
 					t.Errorf("%s%s: got %+v, want %s", test.name, again, got, test.want)
 				}
-				set(&record, "header:day0+78s before:now-5s")
+				set(&now, "header:day0+78s before:now-5s")
 			}
 		}
 	}

@@ -107,11 +107,11 @@ func TestGone(t *testing.T) {
 // A page that is kept keeps its date, too. While it returns an error, the date of its text is not decided.
 func TestKeptDate(t *testing.T) {
 	for keep, want := range map[bool]string{false: "404", true: "404 listed lastmod:day0+1h day"} {
-		record := rec("/a 404 listed lastmod:day0+1h day text:day0 dated:day0 changed:day0+2h file mod:day0+3h declared:day0+4h")
+		now := rec("/a 404 listed lastmod:day0+1h day text:day0 dated:day0 changed:day0+2h file mod:day0+3h declared:day0+4h")
 		want := rec("/a text:day0 dated:day0 " + want)
 		r := rules()
 		r.KeepListed = keep
-		pages, res := run(t, generation(t, 9, []store.Record{record}), r)
+		pages, res := run(t, generation(t, 9, []store.Record{now}), r)
 		if got := load(t, res.Generation)[0].Selected; got != want.Selected || (len(pages) == 1) != keep {
 			t.Errorf("keeping %t: got %+v, want %+v", keep, got, want.Selected)
 		}
@@ -332,8 +332,8 @@ func TestUnreadableChunk(t *testing.T) {
 		"emptied": {func(f *failing, g *store.Generation) { f.damage = true; _, _ = g.Load(t.Context(), 0) }, nil},
 	} {
 		f := &failing{Storage: store.NewMemory()}
-		stored, err := store.Open(t.Context(), f, store.Options{})
-		if err != nil {
+		stored := store.New(f, "")
+		if err := stored.Open(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		w := stored.Last().Writer()

@@ -164,10 +164,7 @@ func recs(specs string) (records []store.Record) {
 // generation holds records in chunks of a few.
 func generation(t testing.TB, chunk int, records []store.Record) *store.Generation {
 	t.Helper()
-	s, err := store.Open(context.Background(), store.NewMemory(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := store.New(store.NewMemory(), "")
 	w, first := s.Last().Writer(), ""
 	for part := range slices.Chunk(records, chunk) {
 		if first != "" {
@@ -250,8 +247,8 @@ func TestLinksCount(t *testing.T) {
 		r := rules()
 		r.OmitOrphans = true
 		r.Unlinked = func(path string) bool { return strings.HasPrefix(path, "/u/") }
-		record := rec(test.record)
-		if got := r.LinksCount(&record); got != test.want {
+		page := rec(test.record)
+		if got := r.LinksCount(&page); got != test.want {
 			t.Errorf("%s: got %t, want %t", test.record, got, test.want)
 		}
 	}

@@ -63,8 +63,8 @@ func newPlain(t *testing.T, local store.Storage, shared store.Storage) *plain {
 
 // commit makes documents what the local store has.
 func (p *plain) commit(docs ...string) {
-	s, err := store.Open(p.t.Context(), p.local, store.Options{Prefix: "any"})
-	if err != nil {
+	s := store.New(p.local, "any")
+	if err := s.Open(p.t.Context(), nil); err != nil {
 		p.t.Fatal(err)
 	}
 	w := s.Last().Writer()
@@ -82,8 +82,8 @@ func (p *plain) commit(docs ...string) {
 
 // meta is the first document of the local store.
 func (p *plain) meta() string {
-	s, err := store.Open(p.t.Context(), p.local, store.Options{Prefix: "any"})
-	if err != nil {
+	s := store.New(p.local, "any")
+	if err := s.Open(p.t.Context(), nil); err != nil {
 		p.t.Fatal(err)
 	}
 	return string(s.Last().Meta())

@@ -229,8 +229,8 @@ func (p *process) run() {
 	}
 }
 func (p *process) open() *store.Store {
-	s, err := store.Open(context.Background(), p.Local, store.Options{Prefix: "any"})
-	if err != nil {
+	s := store.New(p.Local, "any")
+	if err := s.Open(context.Background(), nil); err != nil {
 		p.t.Fatal(err)
 	}
 	return s
@@ -298,7 +298,7 @@ func (p *process) end() {
 }
 
 func TestMain(m *testing.M) {
-	s, _ := store.Open(context.Background(), store.NewMemory(), store.Options{})
+	s := store.New(store.NewMemory(), "")
 	w := s.Last().Writer()
 	w.Put("", []store.Record{{Path: "/"}}, nil, nil)
 	g, _ := w.Generation()

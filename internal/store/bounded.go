@@ -15,9 +15,6 @@ var ErrHung = errors.New("the storage does not respond")
 
 const patience = 10 * time.Second // with a call
 
-// selfBounded is a Storage each of whose calls returns by itself, soon after its context has ended at the latest.
-type selfBounded interface{ IsBounded() }
-
 // Bounded returns a storage as one whose calls end: after ten seconds, or with their context. One goes on at a time, also
 // after its caller has left: so nothing that is older overwrites what is newer.
 // While a call hangs, others fail at once. Errors match ErrHung, or are the cause of the context's end, or the storage's.
@@ -25,8 +22,8 @@ func Bounded(s Storage) Storage { return BoundedBy(nil, s) }
 
 // BoundedBy is Bounded for one of several owners of a disk, which share slots for their calls; nil: there is no other.
 func BoundedBy(shared wait.Slots, s Storage) Storage {
-	if _, ok := s.(selfBounded); ok {
-		return s
+	if b, isBounded := s.(*bounded); isBounded {
+		return b
 	}
 	return &bounded{storage: s, worker: wait.NewSlots(1), shared: shared}
 }
@@ -35,14 +32,12 @@ type bounded struct {
 	storage Storage
 	worker  wait.Slots // one
 	shared  wait.Slots
-	hangs   atomic.Bool // the call that goes on has lasted longer than patience
+	begun   atomic.Pointer[time.Time] // the call that goes on; nil: none does
 }
 
-// IsBounded says that the storage needs no bounds.
-func (b *bounded) IsBounded() {}
-
-func (b *bounded) call(ctx context.Context, call func(context.Context) error) error {
-	if b.hangs.Load() {
+func (b *bounded) call(ctx context.Context, run func(context.Context) error) error {
+	begun := b.begun.Load()
+	if begun != nil && time.Since(*begun) >= patience {
 		return ErrHung
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrHung)
@@ -54,35 +49,32 @@ func (b *bounded) call(ctx context.Context, call func(context.Context) error) er
 		b.worker.Release()
 		return context.Cause(ctx)
 	}
-	late := time.AfterFunc(patience, func() { b.hangs.Store(true) })
-	var err error
-	isDone := wait.OrLeave(ctx, 0, func() {
+	b.begun.Store(new(time.Now()))
+	done := make(chan error, 1)
+	go func() {
+		var err error
 		defer func() {
-			late.Stop()
-			b.hangs.Store(false)
+			// A storage may be any module, whose panic must not end the process.
+			if v := recover(); v != nil {
+				err = fmt.Errorf("the storage panicked: %v", v)
+			}
+			b.begun.Store(nil)
 			b.shared.Release()
 			b.worker.Release()
+			done <- err
 		}()
-		err = safely(ctx, call)
-	})
-	if !isDone {
-		return context.Cause(ctx) // err is still the call's
-	}
-	// What ended the call says more than the error that the storage made of it.
-	if err != nil && ctx.Err() != nil {
+		err = run(ctx)
+	}()
+	select {
+	case err := <-done:
+		// What ended the call says more than the error that the storage made of it.
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return err
-}
-
-// safely calls a storage. That may be any module, whose panic must not end the process.
-func safely(ctx context.Context, call func(context.Context) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the storage panicked: %v", v)
-		}
-	}()
-	return call(ctx)
 }
 
 func (b *bounded) Store(ctx context.Context, key string, value []byte) error {
@@ -94,22 +86,25 @@ func (b *bounded) Delete(ctx context.Context, key string) error {
 }
 
 func (b *bounded) Load(ctx context.Context, key string) ([]byte, error) {
-	return result(b, ctx, func(ctx context.Context) ([]byte, error) { return b.storage.Load(ctx, key) })
-}
-
-func (b *bounded) List(ctx context.Context, folder string, recursive bool) ([]string, error) {
-	return result(b, ctx, func(ctx context.Context) ([]string, error) { return b.storage.List(ctx, folder, recursive) })
-}
-
-// result makes a call that has a result.
-func result[T any](b *bounded, ctx context.Context, call func(context.Context) (T, error)) (got T, err error) {
-	var value T
-	err = b.call(ctx, func(ctx context.Context) (err error) {
-		value, err = call(ctx)
+	var data []byte
+	err := b.call(ctx, func(ctx context.Context) (err error) {
+		data, err = b.storage.Load(ctx, key)
 		return err
 	})
 	if err != nil {
-		return got, err // value may still be the call's
+		return nil, err // data may still be the call's
 	}
-	return value, nil
+	return data, nil
+}
+
+func (b *bounded) List(ctx context.Context, folder string, recursive bool) ([]string, error) {
+	var keys []string
+	err := b.call(ctx, func(ctx context.Context) (err error) {
+		keys, err = b.storage.List(ctx, folder, recursive)
+		return err
+	})
+	if err != nil {
+		return nil, err // keys may still be the call's
+	}
+	return keys, nil
 }

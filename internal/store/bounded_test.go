@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // slow is a storage whose calls take their time, whatever their context says.
@@ -127,12 +129,30 @@ func TestOneAtATime(t *testing.T) {
 	})
 }
 
+// TestSharedSlots: the calls of several owners of a disk go on at the same time up to a number.
+func TestSharedSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := wait.NewSlots(2)
+		begun := time.Now()
+		done := make(chan error, 3)
+		for range 3 {
+			owner := BoundedBy(shared, newSlow(3*time.Second))
+			go func() { done <- owner.Store(t.Context(), "a", nil) }()
+		}
+		for _, want := range []time.Duration{3 * time.Second, 3 * time.Second, 6 * time.Second} {
+			if err := <-done; err != nil || time.Since(begun) != want {
+				t.Errorf("got %v after %s, want it after %s", err, time.Since(begun), want)
+			}
+		}
+		synctest.Wait()
+		if len(shared) > 0 {
+			t.Errorf("%d slots are taken", len(shared))
+		}
+	})
+}
+
 // TestSelfBounded: bounds are not laid on bounds.
 func TestSelfBounded(t *testing.T) {
-	storage := NewMemory()
-	if Bounded(storage) != storage {
-		t.Error("memory cannot hang")
-	}
 	bounded := Bounded(newSlow(0))
 	if Bounded(bounded) != bounded {
 		t.Error("it is bounded twice")

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -15,87 +15,36 @@ const (
 	minSpan  = 10 * time.Minute
 )
 
-// Doubts are the objects of one site that could not be read. They outlive a Store, but not the process.
-type Doubts struct {
-	mu    sync.Mutex
-	named map[string]doubt // by the object's name
-}
-
 // doubt is how often an object could not be read, and since when.
 type doubt struct {
-	tries int
+	tries atomic.Int32
 	since time.Time
 }
 
-// add counts a try. It reports whether the object is given up.
-func (d *Doubts) add(name string, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.named == nil {
-		d.named = make(map[string]doubt)
-	}
-	of := d.named[name]
-	isFirst := of.tries == 0 || now.Before(of.since) // the clock was set back
-	if isFirst {
-		of = doubt{since: now}
-	}
-	of.tries++
-	d.named[name] = of
-	return of.tries >= minTries && now.Sub(of.since) >= minSpan
-}
-
-// forget ends the doubt in an object, as it was read.
-func (d *Doubts) forget(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.named, name)
-}
-
-// has reports whether an object could not be read when that was last tried.
-func (d *Doubts) has(name string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.named[name].tries > 0
-}
-
-// isUnreadable reports whether an error may be that of a single object. That of a permission, or of too many open
-// files, never is.
-func isUnreadable(err error) bool {
-	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ESTALE)
-}
-
-// doubt counts that an object cannot be read, and returns the error. A storage that fails as a whole, or for now, says nothing
-// of its objects.
-func (s *Store) doubt(ctx context.Context, o *object, cause error) error {
-	stored := s.Last().state.Load().objects()
-	if stored[o.Name] == nil {
-		return cause // no committed generation names it
-	}
-	delete(stored, o.Name)
-	if s.canRead(ctx, stored) && s.Doubts.add(o.Name, s.Now()) {
-		return s.lose(o, cause)
-	}
-	return cause
-}
-
-// canRead reports whether the manifest can be read, and one of some objects. A small site may have no other object: then
-// the manifest, in the same folder of the same disk, has to do.
-func (s *Store) canRead(ctx context.Context, objects map[string]*object) bool {
-	_, err := s.load(ctx, ManifestName)
-	if err != nil {
+// isUnreadable counts that an object could not be read, and reports whether it is given up. A storage that fails as a whole, or for
+// now, says nothing of its objects.
+func (s *Store) isUnreadable(ctx context.Context, o *object, others map[string]*object, cause error) bool {
+	// That of a permission, or of too many open files, is never the object's.
+	isOfObject := errors.Is(cause, syscall.EIO) || errors.Is(cause, syscall.ESTALE)
+	if !isOfObject || !s.canRead(ctx, others) {
 		return false
 	}
-	isNone := true
-	for name, o := range objects {
-		isTried := o.damaged.Load() || s.Doubts.has(name) // again, it may take long
-		if isTried {
-			continue
-		}
-		isNone = false
+	value, _ := s.doubts.LoadOrStore(o.Name, &doubt{since: time.Now()})
+	d := value.(*doubt)
+	return d.tries.Add(1) >= minTries && time.Since(d.since) >= minSpan
+}
+
+// canRead reports whether one of some objects can be read. A small site may have no other one: then the manifest, in the same folder
+// of the same disk, has to do.
+func (s *Store) canRead(ctx context.Context, objects map[string]*object) bool {
+	if len(objects) == 0 {
+		objects[ManifestName] = nil
+	}
+	for name := range objects {
 		_, err := s.load(ctx, name)
 		if err == nil {
 			return true
 		}
 	}
-	return isNone
+	return false
 }

@@ -18,32 +18,29 @@ func TestDoubt(t *testing.T) {
 		minutes []int // when it could not be read
 		want    bool
 	}{
-		"never":                       {nil, false},
-		"once":                        {[]int{0}, false},
-		"twice":                       {[]int{0, 60}, false},
-		"three times in a moment":     {[]int{0, 0, 0}, false},
-		"three times in less":         {[]int{0, 5, 9}, false},
-		"three times in ten minutes":  {[]int{0, 5, 10}, true},
-		"three times in a day":        {[]int{0, 600, 1400}, true},
-		"often in ten minutes":        {[]int{0, 2, 4, 6, 8, 10}, true},
-		"a clock set back":            {[]int{0, -1000, -995}, false},
-		"a clock set back, and later": {[]int{0, -1000, -995, -990}, true},
+		"once":                       {[]int{0}, false},
+		"twice":                      {[]int{0, 60}, false},
+		"three times in a moment":    {[]int{0, 0, 0}, false},
+		"three times in less":        {[]int{0, 5, 9}, false},
+		"three times in ten minutes": {[]int{0, 5, 10}, true},
+		"three times in a day":       {[]int{0, 600, 1400}, true},
+		"often in ten minutes":       {[]int{0, 2, 4, 6, 8, 10}, true},
 	} {
-		var d Doubts
-		got := false
-		for i, minute := range test.minutes {
-			got = d.add("a", time.Unix(1e9, 0).Add(time.Duration(minute)*time.Minute))
-			if isLast := i == len(test.minutes)-1; !isLast && got {
-				t.Errorf("%s: given up after %d tries", name, i+1)
+		synctest.Test(t, func(t *testing.T) {
+			storage := &patched{Storage: NewMemory()}
+			s := open(t, storage)
+			commit(t, s, put(t, s.Last(), realistic(100), 100))
+			storage.errs = map[string]error{s.Last().Chunks()[0].Object.Name: syscall.EIO}
+			begun := time.Now()
+			for i, minute := range test.minutes {
+				time.Sleep(time.Duration(minute)*time.Minute - time.Since(begun))
+				_, err := s.Last().Load(t.Context(), 0)
+				isLast := i == len(test.minutes)-1
+				if got := errors.Is(err, ErrDamaged); got != (isLast && test.want) {
+					t.Errorf("%s: given up after %d tries: %t", name, i+1, got)
+				}
 			}
-		}
-		if got != test.want || d.has("a") != (test.minutes != nil) || d.has("b") {
-			t.Errorf("%s: given up: %t, want %t", name, got, test.want)
-		}
-		d.forget("a")
-		if d.has("a") {
-			t.Errorf("%s: it is not forgotten", name)
-		}
+		})
 	}
 }
 
@@ -110,9 +107,10 @@ func TestUnreadable(t *testing.T) {
 					}
 				}
 				_, chunkFails := test.errs["chunk"]
-				doubts, shared, damaged := new(Doubts), Bounded(storage), 0
+				damaged := 0
+				s = New(storage, prefix)
 				read := func() error {
-					s, err := Open(t.Context(), shared, Options{Prefix: prefix, Doubts: doubts, Damaged: func(string, error) { damaged++ }})
+					err := s.Open(t.Context(), func(string, error) { damaged++ })
 					if err != nil {
 						return err
 					}

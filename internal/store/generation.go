@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 )
@@ -64,10 +65,9 @@ func (g *Generation) Load(ctx context.Context, i int) (records []Record, err err
 		return nil, g.dropDamaged(ctx, err)
 	}
 	// Their hash says that the data are those that were written, not that they are records.
-	records, err = decodeChunk(data, c.Count)
+	records, err = decodeChunk(data)
 	if err != nil {
-		err = g.store.lose(c.Object, err)
-		return nil, g.dropDamaged(ctx, err)
+		return nil, g.dropDamaged(ctx, g.store.lose(c.Object, err))
 	}
 	return records, nil
 }
@@ -79,7 +79,7 @@ func (g *Generation) dropDamaged(ctx context.Context, err error) error {
 		return err
 	}
 	for _, o := range g.state.Load().objects() {
-		_, _ = g.store.fetch(ctx, o) // which marks what is damaged
+		_, _ = g.store.read(ctx, o) // which marks what is damaged
 	}
 	m := g.state.Load().sound()
 	g.state.Store(&m)
@@ -115,13 +115,9 @@ func (g *Generation) Moved(ctx context.Context, since int64) iter.Seq2[*Record, 
 
 // ChunkOf returns the index of the chunk in whose range a path is.
 func (g *Generation) ChunkOf(path string) int {
-	i, isFirst := slices.BinarySearchFunc(g.Chunks(), path, func(c Chunk, path string) int {
-		return strings.Compare(c.First, path)
-	})
-	if !isFirst {
-		i-- // it is in the range of the chunk before
-	}
-	return max(i, 0)
+	chunks := g.Chunks()
+	isAfter := func(i int) bool { return chunks[i].First > path }
+	return sort.Search(len(chunks), isAfter) - 1
 }
 
 // Search returns the index of a path in records, which are in order of path, or where it would be.
@@ -157,33 +153,4 @@ func (g *Generation) WithDocuments(meta json.RawMessage, documents []StoredDocum
 	m.Meta = meta
 	m.Documents = slices.Clone(documents)
 	return g.store.generation(m)
-}
-
-// Adopt returns a generation of another Store as an uncommitted one of this Store, without what is damaged: for a site
-// that began with the other because this storage could not be read yet, or has nothing. The error is the other
-// storage's or ctx's.
-func (s *Store) Adopt(ctx context.Context, g *Generation) (*Generation, error) {
-	m := g.state.Load().sound()
-	var objects []**object
-	for i, c := range m.Chunks {
-		if c.Object != nil {
-			objects = append(objects, &m.Chunks[i].Object)
-		}
-	}
-	for i := range m.Documents {
-		objects = append(objects, &m.Documents[i].Object)
-	}
-	// The objects of this Store begin as ones that are not written yet. Those of the other one stay as they are: g may
-	// be served meanwhile.
-	for _, o := range objects {
-		data, err := g.store.read(ctx, *o)
-		if errors.Is(err, ErrDamaged) {
-			continue // which sound drops
-		}
-		if err != nil {
-			return nil, err
-		}
-		*o = newObject(data)
-	}
-	return s.generation(m.sound()), nil
 }

@@ -182,6 +182,8 @@ func (m manifest) sound() manifest {
 	return m
 }
 
+func emptyManifest() manifest { return manifest{Chunks: []Chunk{{}}} }
+
 func (m manifest) encode() ([]byte, error) {
 	m.Version = version
 	line, err := json.Marshal(m)
@@ -190,34 +192,34 @@ func (m manifest) encode() ([]byte, error) {
 
 // decodeManifest undoes encode. With an error, the manifest is an empty one.
 func decodeManifest(data []byte) (m manifest, err error) {
-	empty := manifest{Chunks: []Chunk{{}}}
 	line, sum, _ := bytes.Cut(data, []byte{'\n'})
 	err = json.Unmarshal(line, &m)
 	if err != nil {
-		return empty, err
+		return emptyManifest(), err
 	}
 	if string(sum) != Hash(line)+"\n" || !m.isValid() {
-		return empty, errors.New("modified, or of another version")
+		return emptyManifest(), errors.New("modified, or of another version")
 	}
 	return m, nil
 }
 
+// isValid reports whether a manifest can be one: its hash only says that somebody wrote it as it is.
 func (m manifest) isValid() bool {
-	isObject := func(o *object) bool { return o != nil && namePattern.MatchString(o.Name) }
 	if m.Version < oldest || m.Version > version || len(m.Chunks) == 0 {
 		return false
 	}
-	// The hash only says that somebody wrote the manifest as it is: its names become keys of the storage.
 	last := ""
 	for i, c := range m.Chunks {
 		isInOrder := (i > 0) == (c.First > last) // the first begins with ""
-		isEmpty := c.Count == 0 && c.Object == nil
-		hasRecords := c.Count >= 0 && isObject(c.Object)
-		if !isInOrder || !isEmpty && !hasRecords {
+		isNone := c.Count == 0 && c.Object == nil
+		if !isInOrder || c.Count < 0 || !isNone && !c.Object.isValid() {
 			return false
 		}
 		last = c.First
 	}
-	isBad := func(d StoredDocument) bool { return !isObject(d.Object) }
+	isBad := func(d StoredDocument) bool { return !d.Object.isValid() }
 	return !slices.ContainsFunc(m.Documents, isBad)
 }
+
+// isValid reports whether the name may become a key of the storage.
+func (o *object) isValid() bool { return o != nil && namePattern.MatchString(o.Name) }

@@ -344,7 +344,10 @@ var (
 // hashesSize is how many bytes a record has behind the records of its chunk: Version, Text and Blocks, which have
 // nothing in common with those of the record before. Amid the other fields, which mostly repeat, they would leave only short
 // runs to compress: behind all records, they save 10 of 49 bytes a page of a million small files.
-const hashesSize = 4 + 8 + 8
+const (
+	hashesSize       = 4 + 8 + 8
+	formerHashesSize = hashesSize + 8 // with what is not kept any more
+)
 
 // blocksVersion is behind the hashes of a chunk, and says by which rules blocks of text count: see [html.Meta]. Whoever
 // changes these takes the next number: a record of other rules takes its Blocks at its next fetch, without a change.
@@ -391,8 +394,8 @@ func encodeChunk(n int, records, hashes []byte) []byte {
 	return bytes.Clone(compressor.EncodeAll(raw, nil)) // which is of the size that is needed
 }
 
-// decodeChunk undoes encodeChunk.
-func decodeChunk(data []byte, n int) (records []Record, err error) {
+// decodeChunk undoes encodeChunk. What commit 109c614 has written has more hashes of each record, and no version.
+func decodeChunk(data []byte) (records []Record, err error) {
 	raw, err := decompressor.DecodeAll(data, nil)
 	if err != nil {
 		return nil, err
@@ -401,17 +404,20 @@ func decodeChunk(data []byte, n int) (records []Record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(records) != n {
-		return nil, fmt.Errorf("%d records instead of %d", len(records), n)
-	}
 	var hashes []byte
 	err = decoding.Unmarshal(rest, &hashes)
 	if err != nil {
 		return nil, fmt.Errorf("hashes: %w", err)
 	}
-	size, isOld := hashesOf(hashes, n)
-	if size == 0 {
-		return nil, fmt.Errorf("%d bytes of hashes of %d records", len(hashes), n)
+	size := hashesSize
+	isOld := len(hashes) == len(records)*formerHashesSize
+	switch {
+	case isOld:
+		size = formerHashesSize
+	case len(hashes) == len(records)*hashesSize+1:
+		isOld = hashes[len(hashes)-1] != blocksVersion
+	default:
+		return nil, fmt.Errorf("%d bytes of hashes of %d records", len(hashes), len(records))
 	}
 	for i := range records {
 		records[i].setHashes(hashes[i*size:])
@@ -421,21 +427,6 @@ func decodeChunk(data []byte, n int) (records []Record, err error) {
 		records[i].clampTimes()
 	}
 	return records, nil
-}
-
-// hashesOf returns how many bytes there are of each of n records, 0 if the chunk is damaged, and whether blocks were counted
-// by other rules.
-func hashesOf(hashes []byte, n int) (size int, isOld bool) {
-	const oldSize = hashesSize + 8 // with what is not kept any more
-	switch len(hashes) {
-	case n*hashesSize + 1:
-		return hashesSize, hashes[n*hashesSize] != blocksVersion
-	case n * hashesSize:
-		return hashesSize, true
-	case n * oldSize:
-		return oldSize, true
-	}
-	return 0, false
 }
 
 // latest is the latest time that is read from a storage, the year 9000. What lies beyond was written by a clock that was wrong.

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/caddyserver/certmagic"
 )
 
 // realistic returns n records as a crawl of a large site of files leaves them.
@@ -88,7 +89,7 @@ func TestHashesOfChunk(t *testing.T) {
 		"cut":     {hashes[:len(hashes)-2], false},
 		"more":    {append(bytes.Clone(hashes), 0), false},
 	} {
-		got, err := decodeChunk(encodeChunk(len(records), raw, test.hashes), len(records))
+		got, err := decodeChunk(encodeChunk(len(records), raw, test.hashes))
 		if isGood := err == nil; isGood != test.isGood {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -97,21 +98,28 @@ func TestHashesOfChunk(t *testing.T) {
 		}
 	}
 	raw = append([]byte{0x99, 0, 3}, raw...)
-	if _, err := decodeChunk(pack(raw), len(records)); err == nil {
+	if _, err := decodeChunk(pack(raw)); err == nil {
 		t.Error("a chunk without a string of hashes is taken")
 	}
 }
 
-// TestBlocksOfBefore: a chunk that was written before blocks counted by rules with a version keeps all dates, and no sum.
-func TestBlocksOfBefore(t *testing.T) {
+// TestFormerFormat: what commit 109c614 has stored, before blocks were counted by rules with a version, keeps all dates, and no sum.
+func TestFormerFormat(t *testing.T) {
 	const now = 1_700_000_000
-	data, err := os.ReadFile("testdata/before-blocks")
-	if err != nil {
+	s := New(&certmagic.FileStorage{Path: "testdata"}, "109c614")
+	if err := s.Open(ctx, func(key string, err error) { t.Errorf("%s is damaged: %v", key, err) }); err != nil {
 		t.Fatal(err)
 	}
-	records, err := decodeChunk(data, 3)
-	if err != nil {
-		t.Fatal(err)
+	g := s.Last()
+	if settings, routes := g.Settings(); settings != 5 || routes != 6 || g.Chunks()[0].Due != now+9 {
+		t.Errorf("settings %d, %d, chunks %+v", settings, routes, g.Chunks())
+	}
+	if d, err := g.Document(ctx, 0); err != nil || string(d) != "document" || string(g.Meta()) != `{"meta":{"settings":"1"}}` {
+		t.Errorf("document %q, %v, meta %s", d, err, g.Meta())
+	}
+	records, err := all(g)
+	if err != nil || len(records) != 3 {
+		t.Fatalf("%d records, %v", len(records), err)
 	}
 	batch := int64(now - 8*daySeconds)
 	for i, want := range []Record{
@@ -127,7 +135,7 @@ func TestBlocksOfBefore(t *testing.T) {
 			t.Errorf("got %+v, want %+v", records[i], want)
 		}
 	}
-	again, err := decodeChunk(encode(t, records), 3)
+	again, err := decodeChunk(encode(t, records))
 	if err != nil || !reflect.DeepEqual(again, records) {
 		t.Errorf("written again: got %+v, %v", again, err)
 	}
@@ -135,11 +143,7 @@ func TestBlocksOfBefore(t *testing.T) {
 
 // TestMoved: only chunks in which something has moved since a time are read.
 func TestMoved(t *testing.T) {
-	s, err := Open(ctx, NewMemory(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := s.Last().Writer()
+	w := open(t, NewMemory()).Last().Writer()
 	for i, first := range []string{"", "/b", "/c"} {
 		w.Put(first, []Record{{Path: first + "/1", Moved: uint32(i * 100)}, {Path: first + "/2"}}, nil, nil)
 		w.startChunk(first + "/3") // each range has a chunk of its own

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path"
 	"strings"
 	"sync"
 )
@@ -61,38 +60,4 @@ func (m *memory) List(_ context.Context, folder string, _ bool) (keys []string, 
 		}
 	}
 	return keys, nil
-}
-
-// IsBounded says that the storage needs no bounds.
-func (m *memory) IsBounded() {}
-
-func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
-	return s.storage.Load(ctx, path.Join(s.Prefix, name))
-}
-
-// write stores a value, or deletes it if it is nil. Callers run exclusively.
-func (s *Store) write(ctx context.Context, name string, value []byte) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	key := path.Join(s.Prefix, name)
-	if value == nil {
-		return Delete(ctx, s.storage, key)
-	}
-	return s.storage.Store(ctx, key, value)
-}
-
-// exclusively runs a function that writes while no other does. What it abandons holds up what is written later: see
-// [Bounded].
-func (s *Store) exclusively(ctx context.Context, run func() error) error {
-	if !s.lock.Take(ctx) {
-		return context.Cause(ctx)
-	}
-	defer s.lock.Release()
-	err := run()
-	// Whoever's context has ended is told so, whatever the storage made of it.
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }

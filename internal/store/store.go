@@ -1,6 +1,6 @@
 // Package store keeps the records and the documents of a site on a [Storage]: records in immutable chunks that
 // are named by the hash of their content, and a manifest that is written last. Whenever the process ends, a
-// whole generation is found.
+// whole generation is found. It lends them to one refresh at a time: see [Records].
 package store
 
 import (
@@ -10,8 +10,8 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -20,7 +20,6 @@ import (
 var (
 	ErrDamaged    = errors.New("damaged or missing")
 	ErrSuperseded = errors.New("deleted, since a later generation was committed")
-	ErrOrder      = errors.New("out of order")
 )
 
 // Names below the prefix. All are in one folder, as are the leftovers of a Storage that was killed.
@@ -31,43 +30,47 @@ const (
 	ManifestName = folder + "manifest.json"
 )
 
-// Options are the options of [Open].
-type Options struct {
-	Prefix  string                      // of all keys; nothing else is touched
-	Damaged func(key string, err error) // called once for each damaged object; nil: not called
-	Now     func() time.Time            // nil: time.Now
-	Doubts  *Doubts                     // of earlier Stores of the site, too; nil: there are none
-}
-
 // Store keeps the generations of one site. It is safe for concurrent use.
 type Store struct {
-	Options
 	storage Storage
-	last    atomic.Pointer[Generation]
-	lock    wait.Slots // of the one goroutine that writes
+	prefix  string // of all keys; nothing else is touched
+	damaged atomic.Pointer[func(key string, err error)]
+	doubts  sync.Map                   // of objects, by name
+	last    atomic.Pointer[Generation] // that was committed
+	lock    wait.Slots                 // of the one goroutine that writes
+	current atomic.Pointer[Records]
 }
 
-// Open opens the store under a prefix of a storage. If the manifest is damaged, the Store is empty. An error is the storage's
-// or ctx's. The storage may hang: see [Bounded].
-func Open(ctx context.Context, storage Storage, o Options) (*Store, error) {
-	if o.Now == nil {
-		o.Now = time.Now
+// New returns a Store of what is below a prefix of a storage. It is empty until Open. The storage may hang: see [Bounded].
+func New(storage Storage, prefix string) *Store {
+	s := &Store{storage: Bounded(storage), prefix: prefix, lock: wait.NewSlots(1)}
+	s.last.Store(s.empty())
+	s.current.Store(s.newRecords())
+	return s
+}
+
+// empty returns a generation without records.
+func (s *Store) empty() *Generation { return s.generation(emptyManifest()) }
+
+// Open reads which generation was committed last. If the manifest is damaged, there is none. damaged is called once for each damaged
+// object; nil: it is not. The error is the storage's or ctx's.
+func (s *Store) Open(ctx context.Context, damaged func(key string, err error)) error {
+	if !s.lock.Take(ctx) {
+		return context.Cause(ctx)
 	}
-	if o.Doubts == nil {
-		o.Doubts = new(Doubts)
-	}
-	s := &Store{Options: o, storage: Bounded(storage), lock: wait.NewSlots(1)}
+	defer s.lock.Release()
 	data, err := s.load(ctx, ManifestName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return err
 	}
+	s.damaged.Store(&damaged)
 	// Without a manifest, the site begins anew: its chunks alone do not say which of them belong together.
 	m, malformed := decodeManifest(data)
 	if err == nil && malformed != nil {
 		_ = s.lose(&object{Name: ManifestName}, malformed)
 	}
 	s.last.Store(s.generation(m))
-	return s, nil
+	return nil
 }
 
 // Last returns the generation that was committed last, an empty one if there is none.
@@ -77,9 +80,14 @@ func (s *Store) Last() *Generation { return s.last.Load() }
 // If it fails, or ctx ends, nothing more is written, and Open finds the one before. The error matches ErrSuperseded,
 // or is the storage's or ctx's.
 func (s *Store) Commit(ctx context.Context, g *Generation) error {
-	return s.exclusively(ctx, func() error { return s.commit(ctx, g) })
+	if !s.lock.Take(ctx) {
+		return context.Cause(ctx)
+	}
+	defer s.lock.Release()
+	return s.commit(ctx, g)
 }
 
+// commit is [Store.Commit] for the holder of lock.
 func (s *Store) commit(ctx context.Context, g *Generation) error {
 	defer s.clean(ctx)
 	m := g.state.Load().sound()
@@ -98,14 +106,14 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 		if data == nil {
 			return fmt.Errorf("%s: %w", name, ErrSuperseded)
 		}
-		err := s.write(ctx, name, *data)
+		err := s.storage.Store(ctx, s.key(name), *data)
 		if err != nil {
 			return err
 		}
 	}
 
 	// The manifest makes all of it the last generation, at once.
-	err = s.write(ctx, ManifestName, encoded)
+	err = s.storage.Store(ctx, s.key(ManifestName), encoded)
 	if err != nil {
 		return err
 	}
@@ -121,8 +129,8 @@ func (s *Store) commit(ctx context.Context, g *Generation) error {
 // clean deletes objects that belong neither to the last generation nor to the stored one, which differ if a Commit
 // failed at its very end. What it cannot delete is left to the next Commit.
 func (s *Store) clean(ctx context.Context) {
-	keys, err := s.storage.List(ctx, path.Join(s.Prefix, folder), false)
-	if err != nil || len(keys) == 0 { // a storage that others use, too, lists nothing
+	keys, err := s.storage.List(ctx, s.key(folder), false)
+	if err != nil {
 		return
 	}
 	// What is stored is asked, not remembered: the write of a manifest that failed may have been done.
@@ -138,24 +146,21 @@ func (s *Store) clean(ctx context.Context) {
 		if name == ManifestName || keep[name] != nil {
 			continue
 		}
-		err := s.write(ctx, name, nil)
+		err := Delete(ctx, s.storage, key)
 		if err != nil {
 			return
 		}
 	}
 }
 
-// read returns the data of an object. Errors are as of [Generation.Load].
-func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
-	data, err := s.fetch(ctx, o)
-	if isUnreadable(err) {
-		return nil, s.doubt(ctx, o, err)
-	}
-	return data, err
+func (s *Store) key(name string) string { return path.Join(s.prefix, name) }
+
+func (s *Store) load(ctx context.Context, name string) ([]byte, error) {
+	return s.storage.Load(ctx, s.key(name))
 }
 
-// fetch is as read, but gives up nothing that cannot be read.
-func (s *Store) fetch(ctx context.Context, o *object) ([]byte, error) {
+// read returns the data of an object. Errors are as of [Generation.Load].
+func (s *Store) read(ctx context.Context, o *object) ([]byte, error) {
 	if data := o.fresh.Load(); data != nil {
 		return *data, nil
 	}
@@ -167,25 +172,28 @@ func (s *Store) fetch(ctx context.Context, o *object) ([]byte, error) {
 		if folder+Hash(data) != o.Name {
 			return nil, s.lose(o, errors.New("content does not match the name"))
 		}
-		s.Doubts.forget(o.Name)
+		s.doubts.Delete(o.Name)
 		return data, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // the storage may fail for now: see doubt
-	}
-	// An object that no committed generation names was deleted by a later commit.
-	isNamed := s.Last().state.Load().objects()[o.Name] != nil
-	if !isNamed {
+	isMissing := errors.Is(err, fs.ErrNotExist)
+	others := s.Last().state.Load().objects()
+	isNamed := others[o.Name] != nil
+	delete(others, o.Name)
+	switch {
+	case isMissing && !isNamed: // it was deleted by a later commit
 		return nil, fmt.Errorf("%s: %w", o.Name, ErrSuperseded)
+	case isMissing, s.isUnreadable(ctx, o, others, err):
+		return nil, s.lose(o, err)
 	}
-	return nil, s.lose(o, err)
+	return nil, err // the storage may fail for now
 }
 
 // lose reports an object as damaged, once. The error matches ErrDamaged.
 func (s *Store) lose(o *object, cause error) error {
 	wasKnown := o.damaged.Swap(true) // generations share the object
-	if !wasKnown && s.Damaged != nil {
-		s.Damaged(path.Join(s.Prefix, o.Name), cause)
+	damaged := s.damaged.Load()
+	if !wasKnown && damaged != nil && *damaged != nil {
+		(*damaged)(s.key(o.Name), cause)
 	}
 	return fmt.Errorf("%s: %w: %w", o.Name, ErrDamaged, cause)
 }

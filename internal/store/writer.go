@@ -9,26 +9,18 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// cut says where records are cut into chunks. Paths decide, so that a page that comes or goes changes one chunk: one of
-// at least min records ends before a path whose hash is below limit. That makes four times min on average.
-type cut struct {
-	min   int
-	limit uint64
-}
-
-// cutOf returns how a site of so many records is cut. A change of one page writes a chunk, and a manifest with a line
-// for each chunk: of 200,000 pages, 80 KB and 45 KB. Chunks of a larger site are larger, as the manifest has more of
-// them. A site that grows is cut anew where it changes.
-func cutOf(records int) cut {
-	least := 1 << 10
-	if records <= 1<<20 {
-		least = 1 << 9
+// leastOf returns how many records a chunk of a site of so many records has at least, unless what follows is the end. After these, it
+// goes on for three times as many on average: paths decide, so that a page that comes or goes changes one chunk.
+// A change of one page writes a chunk, and a manifest with a line for each chunk: of 200,000 pages, 80 KB and 45 KB. Chunks of a
+// larger site are larger, as the manifest has more of them. A site that grows is cut anew where it changes.
+func leastOf(records int) int {
+	switch {
+	case records <= 1<<18:
+		return 1 << 8
+	case records <= 1<<20:
+		return 1 << 9
 	}
-	if records <= 1<<18 {
-		least = 1 << 8
-	}
-	// After the first records, a chunk goes on for three times as many on average.
-	return cut{least, math.MaxUint64 / uint64(3*least)}
+	return 1 << 10
 }
 
 // Writer makes the next generation from ranges of paths, in order and without gaps: each is either kept (Keep) or
@@ -111,14 +103,13 @@ func (w *Writer) Put(
 		w.records = append(w.records, *r)
 		w.put++
 		w.size = max(w.size, w.put)
-		err := encoding.MarshalToBuffer(r, &w.raw)
-		w.err = cmp.Or(w.err, err)
+		_ = encoding.MarshalToBuffer(r, &w.raw) // of strings and numbers: there are no errors
 		w.hashes = appendHashes(w.hashes, r)
 	}
 	w.open.Digest += digest(first, "")
 }
 
-// Generation returns the next generation. The error matches ErrOrder.
+// Generation returns the next generation. The error is that ranges, or records, were not in order.
 func (w *Writer) Generation() (*Generation, error) {
 	if w.at >= 0 && w.at < len(w.base.Chunks()) {
 		w.fail("the end")
@@ -132,21 +123,18 @@ func (w *Writer) Generation() (*Generation, error) {
 
 // startRange checks that a range can begin at first: after what was put, or where what was kept ends.
 func (w *Writer) startRange(first string) {
-	if !w.canStart(first) {
+	isNext := first > w.last
+	if w.at >= 0 {
+		chunks := w.base.Chunks()
+		isNext = w.at < len(chunks) && first == chunks[w.at].First
+	}
+	if !isNext {
 		w.fail(first)
 	}
 	w.last = first
 }
 
-func (w *Writer) canStart(first string) bool {
-	if w.at < 0 {
-		return first > w.last
-	}
-	chunks := w.base.Chunks()
-	return w.at < len(chunks) && first == chunks[w.at].First
-}
-
-func (w *Writer) fail(path string) { w.err = cmp.Or(w.err, fmt.Errorf("%w: at %q", ErrOrder, path)) }
+func (w *Writer) fail(path string) { w.err = cmp.Or(w.err, fmt.Errorf("out of order: at %q", path)) }
 
 // isFull reports whether the open chunk ends before path.
 func (w *Writer) isFull(path string) bool {
@@ -154,8 +142,8 @@ func (w *Writer) isFull(path string) bool {
 	if n >= maxChunkRecords || w.raw.Len() >= maxChunkBytes {
 		return true
 	}
-	where := cutOf(w.size)
-	return n >= where.min && xxhash.Sum64String(path) < where.limit
+	least := leastOf(w.size)
+	return n >= least && xxhash.Sum64String(path) < math.MaxUint64/uint64(3*least)
 }
 
 func (w *Writer) startChunk(first string) {

@@ -1,25 +1,23 @@
-package persist
+package store
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/seed3295b519/caddy-sitemap/internal/document"
-	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // faulty is a storage that takes its time, or fails to load.
 type faulty struct {
-	store.Storage
+	Storage
 	manifest, load, store time.Duration
 	err                   error
 }
@@ -41,37 +39,68 @@ func (f faulty) Store(ctx context.Context, key string, value []byte) error {
 	return f.Storage.Store(ctx, key, value)
 }
 
-// open opens the records, and returns the meta that is kept.
-func open(t *testing.T, r *Records) (meta string, err error) {
-	_, err = r.Open(t.Context(), &meta, nil, nil)
+// texts are documents.
+type texts []string
+
+func (d texts) Documents() (meta json.RawMessage, documents []StoredDocument, err error) {
+	for i, text := range d {
+		documents = append(documents, NewDocument(fmt.Sprint(i), nil, []byte(text)))
+	}
+	if d == nil {
+		return nil, nil, nil
+	}
+	return json.RawMessage(fmt.Sprint(len(d))), documents, nil
+}
+
+// restore appends the documents of a generation, which are damaged unless they are all.
+func (d *texts) restore(ctx context.Context, n json.RawMessage, g *Generation) error {
+	for i := range g.Documents() {
+		data, err := g.Document(ctx, i)
+		if err != nil {
+			return err
+		}
+		*d = append(*d, string(data))
+	}
+	if string(n) != fmt.Sprint(len(g.Documents())) {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// records are those of a new store.
+func records(storage Storage, prefix string) *Records { return New(storage, prefix).current.Load() }
+
+// openRecords opens the records, and returns the meta that is kept.
+func openRecords(t *testing.T, r *Records) (meta string, err error) {
+	err = r.Open(t.Context(), &meta, nil, new(texts).restore)
 	return meta, err
+}
+
+// learn makes a generation of paths.
+func learn(r *Records, paths ...string) {
+	w := r.Generation.Writer()
+	var all []Record
+	for _, path := range paths {
+		all = append(all, Record{Path: path})
+	}
+	w.Put("", all, nil, nil)
+	r.Generation, _ = w.Generation()
 }
 
 // write opens the records, and writes a meta.
 func write(t *testing.T, r *Records, meta string) error {
 	t.Helper()
-	if _, err := open(t, r); err != nil {
+	if _, err := openRecords(t, r); err != nil {
 		t.Fatal(err)
 	}
-	return r.Write(nil, meta, false)
-}
-
-// TestMain has the compressor make what it shares outside of any bubble of fake time, so that each test passes alone.
-func TestMain(m *testing.M) {
-	r := newRecords(store.NewMemory(), "site")
-	_, _ = r.Open(context.Background(), new(string), nil, nil)
-	w := r.Generation.Writer()
-	w.Put("", []store.Record{{Path: "/"}}, nil, nil)
-	g, _ := w.Generation()
-	_, _ = g.Load(context.Background(), 0)
-	m.Run()
+	return r.Write(texts(nil), meta, false)
 }
 
 // TestLease: one refresh at a time has the records. Whoever does not give them back in time
 // may not write any more, and may give them back without harm.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSite(nil, "site")
+		s := New(NewMemory(), "site")
 		acquire := func(ctx context.Context, want *Records, wantErr error, after time.Duration) *Records {
 			t.Helper()
 			begun := time.Now()
@@ -107,23 +136,23 @@ func TestLease(t *testing.T) {
 
 // TestOpen: what is kept is there after a restart; where the storage fails, it is opened later.
 func TestOpen(t *testing.T) {
-	storage, broken := store.NewMemory(), errors.New("broken")
-	r := newRecords(storage, "site")
+	storage, broken := NewMemory(), errors.New("broken")
+	r := records(storage, "site")
 	if err := write(t, r, "kept"); err != nil {
 		t.Fatal(err)
 	}
-	again := newRecords(storage, "site")
+	again := records(storage, "site")
 	for i, want := range []string{"kept", ""} {
-		if meta, err := open(t, again); err != nil || meta != want {
+		if meta, err := openRecords(t, again); err != nil || meta != want {
 			t.Errorf("opened %d times: got %q, %v", i+1, meta, err)
 		}
 	}
-	late := newRecords(faulty{Storage: storage, err: broken}, "site")
-	if meta, err := open(t, late); !errors.Is(err, broken) || meta != "" || late.Write(nil, "lost", false) != nil {
+	late := records(faulty{Storage: storage, err: broken}, "site")
+	if meta, err := openRecords(t, late); !errors.Is(err, broken) || meta != "" || late.Write(texts(nil), "lost", false) != nil {
 		t.Errorf("where it fails: got %q, %v", meta, err)
 	}
-	late.storage = storage
-	if meta, err := open(t, late); err != nil || meta != "kept" {
+	late.store.storage = storage
+	if meta, err := openRecords(t, late); err != nil || meta != "kept" {
 		t.Errorf("where it failed before: got %q, %v", meta, err)
 	}
 }
@@ -131,30 +160,22 @@ func TestOpen(t *testing.T) {
 // TestLateOpen: what is kept of a large site, or on a slow disk, takes longer to read than requests
 // shall wait. It is read once these need not wait any more.
 func TestLateOpen(t *testing.T) {
-	warm := newRecords(store.NewMemory(), "")
-	_, _ = open(t, warm)
-	put := func(r *Records, path string) {
-		w := r.Generation.Writer()
-		w.Put("", []store.Record{{Path: path}}, nil, nil)
-		r.Generation, _ = w.Generation()
-	}
-	put(warm, "/warm")
 	synctest.Test(t, func(t *testing.T) {
-		storage := store.NewMemory()
-		r := newRecords(storage, "")
-		_, _ = open(t, r)
-		put(r, "/old")
+		storage := NewMemory()
+		r := records(storage, "")
+		_, _ = openRecords(t, r)
+		learn(r, "/old")
 		if err := write(t, r, "kept"); err != nil {
 			t.Fatal(err)
 		}
-		late := newRecords(faulty{Storage: storage, manifest: time.Minute}, "")
+		late := records(faulty{Storage: storage, manifest: time.Minute}, "")
 		begun := time.Now()
-		if _, err := open(t, late); err == nil || time.Since(begun) > openPatience {
+		if _, err := openRecords(t, late); err == nil || time.Since(begun) > openPatience {
 			t.Errorf("got %v after %s", err, time.Since(begun))
 		}
-		put(late, "/new")
-		late.storage = faulty{Storage: storage, load: 3 * time.Second}
-		_, err := open(t, late)
+		learn(late, "/new")
+		late.store.storage = faulty{Storage: storage, load: 3 * time.Second}
+		_, err := openRecords(t, late)
 		for rec, err2 := range late.Generation.Records(t.Context()) {
 			if err = cmp.Or(err, err2); err != nil || rec.Path != "/old" {
 				t.Errorf("got %+v, %v, want what was kept", rec, err)
@@ -168,14 +189,14 @@ func TestLateOpen(t *testing.T) {
 // that there is much to write.
 func TestSlowCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecords(faulty{Storage: store.NewMemory(), store: 900 * time.Millisecond}, "")
-		_, _ = open(t, r)
-		var documents []store.StoredDocument
+		r := records(faulty{Storage: NewMemory(), store: 900 * time.Millisecond}, "")
+		_, _ = openRecords(t, r)
+		var documents []StoredDocument
 		for i := range 100 {
-			documents = append(documents, store.NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
+			documents = append(documents, NewDocument(fmt.Sprint(i), nil, []byte(fmt.Sprint(i))))
 		}
 		r.Generation = r.Generation.WithDocuments([]byte(`{}`), documents)
-		for i, want := range []error{nil, store.ErrHung, nil, nil} {
+		for i, want := range []error{nil, ErrHung, nil, nil} {
 			if err := r.Commit(false); err != want || r.Unsaved != (i < 2) {
 				t.Errorf("commit %d: got %v, unsaved %t, want %v", i, err, r.Unsaved, want)
 			}
@@ -189,7 +210,7 @@ func TestSlowCommit(t *testing.T) {
 
 // failing is a storage on which nothing can be written while err is set.
 type failing struct {
-	store.Storage
+	Storage
 	err error
 }
 
@@ -203,8 +224,8 @@ func (f *failing) Store(ctx context.Context, key string, value []byte) error {
 // TestFailedCommit: a commit that failed is still to be done, until one succeeds.
 func TestFailedCommit(t *testing.T) {
 	full := errors.New("no space left on device")
-	storage := &failing{Storage: store.NewMemory(), err: full}
-	r := newRecords(storage, "site")
+	storage := &failing{Storage: NewMemory(), err: full}
+	r := records(storage, "site")
 	if err := write(t, r, "kept"); !errors.Is(err, full) || !r.Unsaved {
 		t.Errorf("fails: got %v, unsaved %t, want %v", err, r.Unsaved, full)
 	}
@@ -215,7 +236,7 @@ func TestFailedCommit(t *testing.T) {
 	if err := r.Commit(false); err != nil || r.Unsaved {
 		t.Errorf("succeeds: got %v, unsaved %t", err, r.Unsaved)
 	}
-	if meta, err := open(t, newRecords(storage, "site")); err != nil || meta != "kept" {
+	if meta, err := openRecords(t, records(storage, "site")); err != nil || meta != "kept" {
 		t.Errorf("after a restart: got %q, %v, want %q", meta, err, "kept")
 	}
 }
@@ -223,7 +244,7 @@ func TestFailedCommit(t *testing.T) {
 // TestFailedSave: what could not be stored is stored by the next Save, though it is the same.
 func TestFailedSave(t *testing.T) {
 	full := errors.New("no space left on device")
-	storage := &failing{Storage: store.NewMemory(), err: full}
+	storage := &failing{Storage: NewMemory(), err: full}
 	f := NewFile(storage, "a.json")
 	encode := func() ([]byte, error) { return []byte("value"), nil }
 	if err := f.Save(t.Context(), encode); !errors.Is(err, full) {
@@ -241,7 +262,7 @@ func TestFailedSave(t *testing.T) {
 
 // TestTurn: a call that was canceled while another one had the file is an error, and does nothing.
 func TestTurn(t *testing.T) {
-	f := NewFile(store.NewMemory(), "a.json")
+	f := NewFile(NewMemory(), "a.json")
 	f.turn.Take(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -255,7 +276,7 @@ func TestTurn(t *testing.T) {
 // TestFile: what is unchanged is not written again, save where a write has failed. A storage that hangs holds up nobody for long.
 func TestFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		storage := &faulty{Storage: store.NewMemory()}
+		storage := &faulty{Storage: NewMemory()}
 		f := NewFile(storage, "a.json")
 		written := 0
 		save := func(patience time.Duration, value string) error {
@@ -266,9 +287,7 @@ func TestFile(t *testing.T) {
 				return []byte(value), nil
 			})
 		}
-		loaded := "nothing"
-		use := func(data []byte) { loaded = string(data) }
-		if err := f.Load(t.Context(), use); loaded != "nothing" || !errors.Is(err, fs.ErrNotExist) {
+		if loaded, err := f.Load(t.Context()); loaded != nil || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("at first: %q, %v", loaded, err)
 		}
 		if err := save(time.Second, "old"); err != nil {
@@ -286,12 +305,12 @@ func TestFile(t *testing.T) {
 		if err := save(time.Hour, "old"); err != nil || time.Since(begun) != 10*time.Second || written != 4 {
 			t.Errorf("after that: %v after %s", err, time.Since(begun))
 		}
-		if err := f.Load(t.Context(), use); loaded != "old" || err != nil {
+		if loaded, err := f.Load(t.Context()); string(loaded) != "old" || err != nil {
 			t.Errorf("loaded: %q, %v", loaded, err)
 		}
 		storage.store = time.Minute
 		begun = time.Now()
-		if err := save(time.Hour, "hung"); !errors.Is(err, store.ErrHung) || time.Since(begun) > time.Minute {
+		if err := save(time.Hour, "hung"); !errors.Is(err, ErrHung) || time.Since(begun) > time.Minute {
 			t.Errorf("hangs: %v after %s", err, time.Since(begun))
 		}
 		time.Sleep(time.Minute)
@@ -299,56 +318,36 @@ func TestFile(t *testing.T) {
 		if err := f.Save(t.Context(), func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 			t.Errorf("broken: %v", err)
 		}
-		if err := f.Load(t.Context(), use); loaded != "hung" || err != nil {
+		if loaded, err := f.Load(t.Context()); string(loaded) != "hung" || err != nil {
 			t.Errorf("loaded: %q, %v", loaded, err)
 		}
 	})
 }
 
-// TestSnapshot: what was published is made of its documents again after a restart.
-func TestSnapshot(t *testing.T) {
-	storage := store.NewMemory()
-	snapshot, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
-		for i := range 5 {
-			yield(page.Page{Path: fmt.Sprint("/", i)}, nil)
-		}
-	}, nil, document.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap", ShardURLs: 2, Now: time.Unix(1e9, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []*document.Set{snapshot, snapshot, nil} { // the second time nothing is new
-		r := newRecords(storage, "site")
-		if _, err := open(t, r); err != nil || r.Write(want, "kept", false) != nil {
+// TestDocuments: what was written is restored after a restart, however long each document takes.
+func TestDocuments(t *testing.T) {
+	storage := NewMemory()
+	written := texts{"a", "b", "c"}
+	for _, want := range []texts{written, written, nil} { // the second time nothing is new
+		r := records(storage, "site")
+		if _, err := openRecords(t, r); err != nil || r.Write(want, "kept", false) != nil {
 			t.Fatal(err)
 		}
-		n := time.Duration(len(r.Generation.Documents())) // of which each may take its time
-		slow := faulty{Storage: storage, load: (openPatience+n*documentPatience)/max(n, 1) - time.Millisecond}
+		slow := faulty{Storage: storage, load: patience - 1}
 		synctest.Test(t, func(t *testing.T) {
-			got, err := newRecords(slow, "site").Open(t.Context(), new(string), nil, func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) })
-			if err != nil || !want.Equal(got) {
-				t.Errorf("got %+v, %v", got, err)
+			var got texts
+			err := records(slow, "site").Open(t.Context(), new(string), func(key string, err error) { t.Errorf("damaged: %s, %v", key, err) }, got.restore)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("got %q, %v", got, err)
 			}
 		})
 	}
 }
 
-func snapshotOf(t *testing.T, previous *document.Set, pages ...string) *document.Set {
-	t.Helper()
-	snapshot, err := document.Build(t.Context(), func(yield func(page.Page, error) bool) {
-		for _, path := range pages {
-			yield(page.Page{Path: path}, nil)
-		}
-	}, previous, document.Options{Base: "https://example.com", Sitemap: "https://example.com/sitemap", ShardURLs: 2, Now: time.Unix(1e9, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return snapshot
-}
-
 // TestLeaseOfReplaced: who waits for records that are replaced meanwhile gets those that replace them.
 func TestLeaseOfReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSite(nil, "site")
+		s := New(NewMemory(), "site")
 		acquire := func() *Records {
 			r, err := s.Acquire(t.Context())
 			if err != nil {
@@ -379,7 +378,7 @@ func TestLeaseOfReplaced(t *testing.T) {
 
 // TestClose: nothing is committed after Close.
 func TestClose(t *testing.T) {
-	s := NewSite(store.NewMemory(), "site")
+	s := New(NewMemory(), "site")
 	r, err := s.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -388,14 +387,14 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := r.Write(nil, "after", false); !errors.Is(err, context.Canceled) {
+	if err := r.Write(texts(nil), "after", false); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 
 // unreadable is a storage of which one key cannot be loaded.
 type unreadable struct {
-	store.Storage
+	Storage
 	key string
 	err error
 }
@@ -407,29 +406,25 @@ func (u *unreadable) Load(ctx context.Context, key string) ([]byte, error) {
 	return u.Storage.Load(ctx, key)
 }
 
-// TestUnreadable: after a restart, a document or the records that cannot be read hold up the site for ten minutes, not for
+// TestUnreadableAtStart: after a restart, a document or the records that cannot be read hold up the site for ten minutes, not for
 // good, whatever happens to the lease meanwhile. What else is stored is kept.
-func TestUnreadable(t *testing.T) {
+func TestUnreadableAtStart(t *testing.T) {
 	for _, isDocument := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			storage := &unreadable{Storage: store.NewMemory(), err: syscall.EIO}
-			before := newRecords(storage, "site")
-			if _, err := open(t, before); err != nil {
+			storage := &unreadable{Storage: NewMemory(), err: syscall.EIO}
+			before := records(storage, "site")
+			if _, err := openRecords(t, before); err != nil {
 				t.Fatal(err)
 			}
-			w := before.Generation.Writer()
-			w.Put("", []store.Record{{Path: "/a"}}, nil, nil)
-			before.Generation, _ = w.Generation()
-			if err := before.Write(snapshotOf(t, nil, "/a", "/b", "/c", "/d", "/e"), "kept", false); err != nil {
+			learn(before, "/a")
+			if err := before.Write(texts{"a", "b", "c"}, "kept", false); err != nil {
 				t.Fatal(err)
 			}
 			storage.key = before.Generation.Chunks()[0].Object.Name
 			if isDocument {
 				storage.key = before.Generation.Documents()[1].Object.Name
 			}
-			s := NewSite(storage, "site")
-			ahead := 24 * time.Hour
-			s.Now = func() time.Time { return time.Now().Add(ahead) }
+			s := New(storage, "site")
 			begun := time.Now()
 			var damaged []string
 			for i := 0; ; i++ {
@@ -438,13 +433,13 @@ func TestUnreadable(t *testing.T) {
 					t.Fatal(err)
 				}
 				var meta string
-				_, err = r.Open(t.Context(), &meta, nil, func(key string, _ error) { damaged = append(damaged, key) })
+				err = r.Open(t.Context(), &meta, func(key string, _ error) { damaged = append(damaged, key) }, new(texts).restore)
 				if err == nil && !isDocument {
 					_, err = r.Generation.Load(t.Context(), 0)
 				}
-				if errors.Is(err, store.ErrDamaged) {
-					if r.store == nil || isDocument && meta != "kept" || r.Generation.Lost() == isDocument || len(damaged) != 1 || !strings.HasSuffix(damaged[0], storage.key) {
-						t.Errorf("opened: %t, %q, %q is damaged", r.store != nil, meta, damaged)
+				if errors.Is(err, ErrDamaged) {
+					if !r.isOpen || isDocument && meta != "kept" || r.Generation.Lost() == isDocument || len(damaged) != 1 || !strings.HasSuffix(damaged[0], storage.key) {
+						t.Errorf("opened: %t, %q, %q is damaged", r.isOpen, meta, damaged)
 					}
 					if err := r.Commit(false); err != nil || r.Unsaved {
 						t.Errorf("committed: %v", err)
@@ -462,9 +457,9 @@ func TestUnreadable(t *testing.T) {
 			if time.Since(begun) < 10*time.Minute {
 				t.Errorf("it is given up after %s", time.Since(begun))
 			}
-			again := newRecords(storage, "site")
-			_, err := open(t, again)
-			if isLost := errors.Is(err, store.ErrDamaged); isLost != isDocument {
+			again := records(storage, "site")
+			_, err := openRecords(t, again)
+			if isLost := errors.Is(err, ErrDamaged); isLost != isDocument {
 				t.Errorf("after another restart: %v", err)
 			}
 			s.Close()
@@ -472,29 +467,27 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+func numberedPaths(n int) (paths []string) {
+	for i := range n {
+		paths = append(paths, fmt.Sprintf("/%d", i))
+	}
+	return paths
+}
+
 // TestBegunInMemory: what a site that began in memory has found replaces what is kept only if it is more than twice as
 // much.
 func TestBegunInMemory(t *testing.T) {
-	put := func(r *Records, n int) {
-		w := r.Generation.Writer()
-		var records []store.Record
-		for i := range n {
-			records = append(records, store.Record{Path: fmt.Sprintf("/%d", i)})
-		}
-		w.Put("", records, nil, nil)
-		r.Generation, _ = w.Generation()
-	}
 	for found, want := range map[int]int{1: 2, 3: 2, 4: 2, 5: 5} {
-		storage := store.NewMemory()
-		before := newRecords(storage, "site")
-		_, _ = open(t, before)
-		put(before, 2)
-		if err := before.Write(nil, "kept", false); err != nil {
+		storage := NewMemory()
+		before := records(storage, "site")
+		_, _ = openRecords(t, before)
+		learn(before, numberedPaths(2)...)
+		if err := before.Write(texts(nil), "kept", false); err != nil {
 			t.Fatal(err)
 		}
-		late := newRecords(storage, "site")
-		put(late, found)
-		if _, err := open(t, late); err != nil {
+		late := records(storage, "site")
+		learn(late, numberedPaths(found)...)
+		if _, err := openRecords(t, late); err != nil {
 			t.Fatal(err)
 		}
 		isMore := want == found
@@ -504,33 +497,65 @@ func TestBegunInMemory(t *testing.T) {
 	}
 }
 
-// TestReopen: what another process has written replaces all that is known.
-func TestReopen(t *testing.T) {
-	storage := store.NewMemory()
-	put := func(r *Records, paths ...string) {
-		w := r.Generation.Writer()
-		for _, path := range paths {
-			w.Put(path, []store.Record{{Path: path}}, nil, nil)
-		}
-		r.Generation, _ = w.Generation()
-	}
-	r := newRecords(storage, "site")
-	if _, err := open(t, r); err != nil {
+// TestForget: what another process has written replaces all that is known.
+func TestForget(t *testing.T) {
+	storage := NewMemory()
+	r := records(storage, "site")
+	if _, err := openRecords(t, r); err != nil {
 		t.Fatal(err)
 	}
-	put(r, "", "/a", "/b", "/c", "/d", "/e")
-	other := newRecords(storage, "site")
-	if _, err := open(t, other); err != nil {
+	learn(r, numberedPaths(5)...)
+	other := records(storage, "site")
+	if _, err := openRecords(t, other); err != nil {
 		t.Fatal(err)
 	}
-	put(other, "", "/x")
-	if err := other.Write(snapshotOf(t, nil, "/x"), "theirs", Waits); err != nil {
+	learn(other, "/x", "/y")
+	if err := other.Write(texts{"x"}, "theirs", Waits); err != nil {
 		t.Fatal(err)
 	}
 	r.Reopen()
 	var meta string
-	got, err := r.Open(t.Context(), &meta, nil, nil)
-	if err != nil || got == nil || got.Pages != 1 || meta != "theirs" || r.Generation.Len() != 2 || r.Unsaved {
-		t.Errorf("got %v, %+v, %q, %d records", err, got, meta, r.Generation.Len())
+	var got texts
+	err := r.Open(t.Context(), &meta, nil, got.restore)
+	if err != nil || !slices.Equal(got, texts{"x"}) || meta != "theirs" || r.Generation.Len() != 2 || r.Unsaved {
+		t.Errorf("got %v, %q, %q, %d records", err, got, meta, r.Generation.Len())
+	}
+}
+
+// TestOpenWaits: what is committed on the side is what is read after it, not before it.
+func TestOpenWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := NewMemory()
+		r := records(faulty{Storage: storage, store: 900 * time.Millisecond}, "")
+		_, _ = openRecords(t, r)
+		learn(r, "/a")
+		if err := r.Write(texts{"a", "b"}, "kept", false); err != nil || !r.Unsaved {
+			t.Errorf("got %v, unsaved %t", err, r.Unsaved)
+		}
+		r.Reopen()
+		if _, err := openRecords(t, r); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while a commit goes on: got %v", err)
+		}
+		time.Sleep(time.Minute)
+		if meta, err := openRecords(t, r); err != nil || meta != "kept" || r.Generation.Len() != 1 {
+			t.Errorf("got %q, %v, %d records", meta, err, r.Generation.Len())
+		}
+	})
+}
+
+// TestFileOfAnother: what another process has stored since is overwritten, though this one has stored the same value before.
+func TestFileOfAnother(t *testing.T) {
+	storage := NewMemory()
+	f := NewFile(storage, "a.json")
+	save := func() error { return f.Save(t.Context(), func() ([]byte, error) { return []byte("mine"), nil }) }
+	err := errors.Join(save(), storage.Store(t.Context(), "a.json", []byte("theirs")))
+	if data, loading := f.Load(t.Context()); err != nil || loading != nil || string(data) != "theirs" {
+		t.Errorf("got %q, %v, %v", data, err, loading)
+	}
+	if err := save(); err != nil {
+		t.Error(err)
+	}
+	if data, err := f.Load(t.Context()); err != nil || string(data) != "mine" {
+		t.Errorf("got %q, %v", data, err)
 	}
 }
