@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 // TestMadeUpWrites: writes to hosts that visitors named, and that may be made up, have nothing looked at.
 func TestMadeUpWrites(t *testing.T) {
 	for isKnown, want := range map[bool]bool{false: false, true: true} {
-		s := newVisiting(t, &SourceTraffic{}).site("made-up.example", "")
+		s := newVisiting(t, &SourceTraffic{}).site(fmt.Sprintf("written-%t.example", isKnown), "")
 		s.onDemand = true
 		s.state.isKnown.Store(isKnown)
 		s.noteWrite(crawl.Write{Method: http.MethodPost})
@@ -25,25 +26,27 @@ func TestMadeUpWrites(t *testing.T) {
 
 // TestNotedWrites: what a write names is its own path and that of its Location, if they are on the site.
 func TestNotedWrites(t *testing.T) {
+	const host = "written.example"
 	for name, test := range map[string]struct {
 		location, path string
 		want           []string
 	}{
 		"nothing else": {"", "/wiki/Main", []string{"/wiki/Main", ""}},
 		"a path":       {"/wiki/New?saved=1", "/edit", []string{"/edit", "/wiki/New"}},
-		"a URL":        {"http://named.example/wiki/New#top", "/edit", []string{"/edit", "/wiki/New"}},
+		"a URL":        {"http://written.example/wiki/New#top", "/edit", []string{"/edit", "/wiki/New"}},
 		"elsewhere":    {"http://other.example/wiki/New", "/edit", []string{"/edit", ""}},
 		"a broken one": {"http://[", "/edit", []string{"/edit", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVisiting(t, &SourceTraffic{})
-			s := v.site("named.example", "")
+			s := v.site(host, "")
 			next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 				w.Header().Set("Location", test.location)
 				w.WriteHeader(http.StatusFound)
 				return nil
 			})
 			r := v.request(http.MethodPost, test.path, http.Header{"Cookie": {"session=1"}})
+			r.Host = host
 			if err := v.handler.ServeHTTP(sink{make(http.Header)}, r, next); err != nil {
 				t.Fatal(err)
 			}
