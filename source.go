@@ -280,8 +280,8 @@ func (r *Refresh) inputs() []merge.Input {
 	if r.site.mergesOwn() {
 		inputs = append(inputs, merge.Input{
 			Name: ownSitemaps,
-			Pages: func(ctx context.Context, yield func(page.Page) error) error {
-				return r.ownSitemaps(ctx, r.spelled(yield))
+			Pages: func(_ context.Context, yield func(page.Page) error) error {
+				return r.ownSitemaps(r.spelled(yield))
 			},
 		})
 	}
