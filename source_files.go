@@ -236,37 +236,3 @@ func (s *SourceFiles) includes(path string) bool {
 	isIncluded := s.included != nil && s.included.Match(path)
 	return isIncluded || s.IncludeOnly == nil && page.IsFile(path)
 }
-
-// servedFolders are what the files sources scan. One whose settings are wrong says so when it is read.
-func (r *Refresh) servedFolders() (all []files.Options) {
-	for _, source := range r.site.sources() {
-		s, isFiles := source.(*SourceFiles)
-		if !isFiles || s.Root == "" && r.probed.unserved {
-			continue
-		}
-		if o, err := s.options(r); err == nil && o.Root != "" {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
-// fileSpelling returns the path of a list's page in the spelling of the file's name if a file is served at it: both are
-// one page, and what the list says of it is not lost. Other paths stay as they are spelled.
-func (r *Refresh) fileSpelling(path string) string {
-	bare := page.Bare(path)
-	if bare == path || r.fileTime(bare) == 0 {
-		return path
-	}
-	return bare
-}
-
-// fileTime returns the modification time of the file that the sources list for a path, in Unix seconds; 0: there is none.
-func (r *Refresh) fileTime(path string) int64 {
-	for _, folder := range r.served() {
-		if at := files.TimeOf(folder, path); at != 0 {
-			return at
-		}
-	}
-	return 0
-}

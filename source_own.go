@@ -1,23 +1,18 @@
 package sitemap
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
-	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -181,7 +176,7 @@ func (r *Refresh) readOwn(ctx context.Context, own *ownList, roots []string) {
 	l := r.newLists(nil)
 	l.IsGuess = true
 	l.Yield = func(p page.Page) error {
-		if l.isOutdated(p.Path) || s.noPage(p.Path) != "" {
+		if s.noPage(p.Path) != "" {
 			return nil
 		}
 		own.from = cmp.Or(own.from, l.root)
@@ -217,28 +212,4 @@ func (l *ownList) pauseAfter(took time.Duration) time.Duration {
 		return max(ownShare*took, ownRetry)
 	}
 	return max(ownShare*took, ownInterval)
-}
-
-// content returns what is read of a document. One of the site's own that a build has written has the dates of the site as it
-// was then.
-func (l *lists) content(res *crawl.Response) io.ReadCloser {
-	l.written = time.Time{}
-	isOfBuild := l.IsGuess && !res.Proxied && document.IsOwn(res.Body)
-	if isOfBuild && l.site.app.building == nil {
-		return http.NoBody
-	}
-	if isOfBuild {
-		l.written, _ = http.ParseTime(res.Header.Get("Last-Modified"))
-	}
-	return io.NopCloser(bytes.NewReader(res.Body))
-}
-
-// isOutdated reports whether the document is one that a build has written, and its entry does not say of a page what is so now:
-// of files that have not changed since it does, and it may have taken the place of one with dates that are nowhere else.
-func (l *lists) isOutdated(path string) bool {
-	if l.written.IsZero() {
-		return false
-	}
-	at := l.fileTime(path)
-	return at == 0 || at > l.written.Unix() || origin.IsAsset(path)
 }

@@ -1,7 +1,7 @@
 package sitemap
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
@@ -99,7 +100,10 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 	}
 	r.warnOfUnused(fmt.Sprintf("lists %p", s), "a list", &l.Unused) // there may be several such sources
 	// The source is gone, with its pages, only if all that fails of it is gone.
-	return cmp.Or(failed, missing)
+	if failed != nil {
+		return failed
+	}
+	return missing
 }
 
 // refusedLines ends the warning of lines that are refused.
@@ -126,8 +130,6 @@ type lists struct {
 	opened map[string]bool // documents of the site, by path
 	isMade bool            // one of them was made
 	root   string          // URL of the document that was last opened by its name
-
-	written time.Time // when a build has written the document that is read; zero: none has
 }
 
 // newLists returns lists of which nothing is read yet.
@@ -208,14 +210,15 @@ func (l *lists) open(ctx context.Context, url string) (io.ReadCloser, error) {
 			url += ".gz"
 			continue
 		}
-		if l.IsGuess && errors.Is(err, errNoDocument) {
+		isNone := errors.Is(err, errNoDocument) || err == nil && !res.Proxied && document.IsOwn(res.Body)
+		if l.IsGuess && isNone {
 			return http.NoBody, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		l.Name = url
-		return l.content(res), nil
+		return io.NopCloser(bytes.NewReader(res.Body)), nil
 	}
 	return nil, errRedirects
 }
