@@ -129,10 +129,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		}
 		return nil
 	}
-	o.Clean, err = s.hasCleanURLs(ctx, r, &o)
-	if err != nil {
-		return err
-	}
+	o.Clean = s.hasCleanURLs(ctx, r, &o)
 	o.Watch = r.site.watch
 	stats, err := files.Scan(ctx, o, func(p page.Page) error {
 		// Some build systems and archives write the epoch, or 1980, for none. A time in the future is that of another clock.
@@ -156,20 +153,20 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 }
 
 // hasCleanURLs reports whether the server shows files without ".html". That is learnt once in a configuration.
-func (s *SourceFiles) hasCleanURLs(ctx context.Context, r *Refresh, o *files.Options) (bool, error) {
+func (s *SourceFiles) hasCleanURLs(ctx context.Context, r *Refresh, o *files.Options) bool {
 	if s.CleanURLs == "on" || s.CleanURLs == "off" {
-		return s.CleanURLs == "on", nil
+		return s.CleanURLs == "on"
 	}
 	root := o.At + " " + o.Root
 	if learnt, isKnown := r.site.cleanURLs.Load(root); isKnown {
-		return learnt.(bool), nil
+		return learnt.(bool)
 	}
 	get := func(path string) files.Response { return r.fetchFile(ctx, path) }
-	learnt, isKnown, err := files.LearnClean(ctx, *o, get)
-	if isKnown && err == nil {
+	learnt, isKnown := files.LearnClean(ctx, *o, get)
+	if isKnown {
 		r.site.cleanURLs.Store(root, learnt)
 	}
-	return learnt, err
+	return learnt
 }
 
 // maxCompared bytes of two responses tell whether they are one page.

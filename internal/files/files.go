@@ -4,7 +4,6 @@ package files
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -195,23 +194,4 @@ func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, e
 		err = fmt.Errorf("scanning %s: %w", o.Root, err)
 	}
 	return s.stats, err
-}
-
-// errEnough ends a scan of which no more is needed.
-var errEnough = errors.New("enough")
-
-// firstPages returns the paths of the first n pages of a scan.
-func firstPages(ctx context.Context, o Options, n int) (paths []string, err error) {
-	o.Watch = nil
-	_, err = Scan(ctx, o, func(p page.Page) error {
-		paths = append(paths, p.Path)
-		if len(paths) == n {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return paths, err
 }
