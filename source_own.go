@@ -151,6 +151,8 @@ func (r *Refresh) awaitOwn(ctx context.Context) {
 	switch {
 	case s.app.building != nil:
 		patience = never // there is no next refresh
+	case s.firstLook:
+		patience = 0
 	case r.demanded, s.state.own.Load() == nil:
 		patience = sourcePatience / 2
 	}
