@@ -60,7 +60,7 @@ func judge(path string, get func(path string) Response) (isClean, isLong bool) {
 	if short.Status != http.StatusOK || isSame(full, missing) {
 		return false, false
 	}
-	isLong = isSame(short, missing)
-	isOther := !isSame(full, short) && full.Status/100 != 3 // another file
-	return !isLong && !isOther, isLong
+	// Else it is another page.
+	isClean = isSame(full, short) || full.Status/100 == 3
+	return isClean, isSame(short, missing)
 }

@@ -41,7 +41,7 @@ func TestLearnClean(t *testing.T) {
 			return clean(path)
 		}
 	}
-	unknown := []string{"no response", "one page for everything", "one redirect for everything", "redirects to long names"}
+	unknown := []string{"no response", "other pages at the short names", "one page for everything", "one redirect for everything", "redirects to long names"}
 	for name, test := range map[string]struct {
 		files tree
 		get   func(path string) Response
@@ -66,6 +66,12 @@ func TestLearnClean(t *testing.T) {
 		"no response": {pages, func(string) Response { return Response{} }, false},
 		"a file of the short name": {tree{"a.html": "", "b.html": "page", "b": "file"},
 			trying(tree{"a.html": "", "b.html": "page", "b": "file"}, "{path}", "{path}.html"), true},
+		"other pages at the short names": {pages, func(path string) Response {
+			if strings.HasSuffix(path, "page-for-the-sitemap") {
+				return Response{Status: http.StatusNotFound}
+			}
+			return Response{Status: http.StatusOK, Body: []byte(path)}
+		}, false},
 		"beside a folder, after others": {
 			crowd, trying(crowd, "{path}", "{path}.html"), true,
 		},
