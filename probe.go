@@ -407,8 +407,8 @@ func (f *siteFetcher) isFrontFile(ctx context.Context, front *crawl.Response, at
 		isShown := files.Shows(folder, "/", front.Body, front.Truncated)
 		// Templates fill in the index file.
 		index := files.Options{FS: fsys, Root: at.root, Index: at.index}
-		isTemplate := !front.Proxied && front.Status/100 != 3 && files.Has(index, "/")
-		found.Store(isShown || isTemplate || mayBeLogin && files.Has(folder, "/"))
+		isTemplate := !front.Proxied && front.Status/100 != 3 && files.TimeOf(index, "/") != 0
+		found.Store(isShown || isTemplate || mayBeLogin && files.TimeOf(folder, "/") != 0)
 	})
 	return found.Load()
 }

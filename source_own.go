@@ -178,7 +178,7 @@ func (r *Refresh) readOwn(ctx context.Context, own *ownList, roots []string) {
 	l := r.newLists(nil)
 	l.IsGuess = true
 	l.Yield = func(p page.Page) error {
-		if s.noPage(p.Path) != "" {
+		if l.isOutdated(p.Path) || s.noPage(p.Path) != "" {
 			return nil
 		}
 		own.from = cmp.Or(own.from, l.root)
@@ -203,6 +203,17 @@ func (r *Refresh) readOwn(ctx context.Context, own *ownList, roots []string) {
 		own.err = nil
 	}
 	own.due = r.Now.Add(own.pauseAfter(s.app.now().Sub(r.Now)))
+}
+
+// isOutdated reports whether the document is one that a build has written, in place of one whose dates are nowhere else, and it does
+// not say of a page what is so now: it does of files that have not changed since.
+func (l *lists) isOutdated(path string) bool {
+	if l.built.IsZero() {
+		return false
+	}
+	o := files.Options{FS: l.FS, Root: l.Root, At: l.Prefix, Index: l.Index}
+	at := files.TimeOf(o, path)
+	return at == 0 || at > l.built.Unix()
 }
 
 // pauseAfter returns how long the list is current that it has taken a time to read.

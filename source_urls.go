@@ -100,10 +100,13 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 	}
 	r.warnOfUnused(fmt.Sprintf("lists %p", s), "a list", &l.Unused) // there may be several such sources
 	// The source is gone, with its pages, only if all that fails of it is gone.
-	if failed != nil {
+	switch {
+	case missing == nil:
 		return failed
+	case failed == nil:
+		return missing
 	}
-	return missing
+	return fmt.Errorf("%w\n%v", failed, missing)
 }
 
 // refusedLines ends the warning of lines that are refused.
@@ -130,6 +133,7 @@ type lists struct {
 	opened map[string]bool // documents of the site, by path
 	isMade bool            // one of them was made
 	root   string          // URL of the document that was last opened by its name
+	built  time.Time       // when a build of ours has written the document that is read; zero: none has
 }
 
 // newLists returns lists of which nothing is read yet.
@@ -210,7 +214,8 @@ func (l *lists) open(ctx context.Context, url string) (io.ReadCloser, error) {
 			url += ".gz"
 			continue
 		}
-		isNone := errors.Is(err, errNoDocument) || err == nil && !res.Proxied && document.IsOwn(res.Body)
+		isOfBuild := err == nil && l.IsGuess && !res.Proxied && document.IsOwn(res.Body)
+		isNone := errors.Is(err, errNoDocument) || isOfBuild && l.site.app.building == nil
 		if l.IsGuess && isNone {
 			return http.NoBody, nil
 		}
@@ -218,6 +223,10 @@ func (l *lists) open(ctx context.Context, url string) (io.ReadCloser, error) {
 			return nil, err
 		}
 		l.Name = url
+		l.built = time.Time{}
+		if isOfBuild {
+			l.built, _ = http.ParseTime(res.Header.Get("Last-Modified"))
+		}
 		return io.NopCloser(bytes.NewReader(res.Body)), nil
 	}
 	return nil, errRedirects

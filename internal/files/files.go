@@ -68,14 +68,18 @@ func (o *Options) IndexNames() []string {
 	return o.Index
 }
 
-// Has reports whether there is a file that a file server would show at a normal path: of that name, of that name with ".html"
-// after it, or the index of that folder. It examines these files alone, and knows no other rules of o.
-func Has(o Options, path string) bool {
+// TimeOf returns the modification time, in Unix seconds, of the file that a file server would show at a normal path: of
+// that name, of that name with ".html" after it, or the index of that folder; 0: there is none. It examines these files
+// alone, and knows no other rules of o.
+func TimeOf(o Options, path string) int64 {
 	_, info := o.shownAt(path)
-	return info != nil
+	if info == nil {
+		return 0
+	}
+	return max(info.ModTime().Unix(), 1)
 }
 
-// Shows reports whether what a file server would show at a path, as in [Has], has the size of a body, or more if that is cut.
+// Shows reports whether what a file server would show at a path, as in [TimeOf], has the size of a body, or more if that is cut.
 func Shows(o Options, path string, body []byte, isCut bool) bool {
 	_, info := o.shownAt(path)
 	if info == nil {

@@ -564,7 +564,7 @@ func TestVersionFollowsTheFile(t *testing.T) {
 	}
 }
 
-func TestHas(t *testing.T) {
+func TestTimeOf(t *testing.T) {
 	root := build(t, map[string]string{"a,b.html": "", "c;d/index.html": "", "e+f/start.htm": "", "g&h/x.html": "", "index.html": ""})
 	for _, test := range []struct {
 		at, path string
@@ -589,7 +589,7 @@ func TestHas(t *testing.T) {
 			"disk": {Root: root, At: test.at, Index: test.index},
 			"FS":   {Root: ".", FS: os.DirFS(root), At: test.at, Index: test.index},
 		} {
-			if got := Has(o, test.path); got != test.want {
+			if got := TimeOf(o, test.path) != 0; got != test.want {
 				t.Errorf("%s: at %q, %s: got %t", name, test.at, test.path, got)
 			}
 		}
