@@ -106,7 +106,7 @@ func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page
 	case failed == nil:
 		return missing
 	}
-	return fmt.Errorf("%w\n%v", failed, missing)
+	return errors.Join(failed, errors.New(missing.Error()))
 }
 
 // refusedLines ends the warning of lines that are refused.
