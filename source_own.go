@@ -205,8 +205,8 @@ func (r *Refresh) readOwn(ctx context.Context, own *ownList, roots []string) {
 	own.due = r.Now.Add(own.pauseAfter(s.app.now().Sub(r.Now)))
 }
 
-// isOutdated reports whether the document is one that a build has written, in place of one whose dates are nowhere else, and it does
-// not say of a page what is so now: it does of files that have not changed since.
+// isOutdated reports whether the document is one that a build has written, and does not say what is so now of a page: it does of
+// files that have not changed since. It may have taken the place of one with dates that are nowhere else.
 func (l *lists) isOutdated(path string) bool {
 	if l.built.IsZero() {
 		return false

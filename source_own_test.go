@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -349,6 +351,20 @@ func TestOwnSitemapsRedirect(t *testing.T) {
 		if got != test.want || (err != nil) != (test.err != "") || hasFailed != (err != nil) {
 			t.Errorf("%s: got %q, %v, want %q, %q", name, got, err, test.want, test.err)
 		}
+	}
+}
+
+// TestOwnSitemapsOfDisk: a robots.txt has the site's documents read, and no files.
+func TestOwnSitemapsOfDisk(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list.txt")
+	if err := os.WriteFile(file, []byte("/secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, nil)
+	b.pages = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusNotFound, nil) }
+	probed := probeResult{robots: robotsRules{sitemaps: []string{file, "file://" + file}}}
+	if got, err := b.readOwn(b.site("named.example"), probed, b.clock); got != "" || err != nil {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 

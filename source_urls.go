@@ -166,7 +166,8 @@ func (l *lists) readNamed(ctx context.Context, name string) error {
 
 // openNamed opens a list by its name.
 func (l *lists) openNamed(ctx context.Context, name string) (io.ReadCloser, error) {
-	if strings.Contains(name, "://") {
+	// The site's own are URLs that its robots.txt may have: no files are read for it.
+	if l.IsGuess || strings.Contains(name, "://") {
 		return l.open(ctx, name)
 	}
 	info, err := os.Stat(name)
