@@ -334,10 +334,7 @@ func (s *site) namers(rec *store.Record) (names []string) {
 	}
 	for i, name := range s.inputNames() {
 		bit := store.Flags(1) << (16 + min(i, maxSourceBit))
-		// The site's own sitemaps have no bit: until they are read, they are what names a page that no source does.
-		isOwn := name == ownSitemaps &&
-			(rec.Flags&(store.Named|store.Sources) == store.Named || s.state.own.Load().names(rec.Path))
-		if rec.Flags&bit != 0 || isOwn {
+		if rec.Flags&bit != 0 {
 			names = append(names, name)
 		}
 	}

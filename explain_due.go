@@ -117,11 +117,11 @@ func (x *explanation) isUnlinked() bool {
 // addOwn adds when the application's own sitemap is read again, which may name the page.
 func (s *site) addOwn(x *explanation) {
 	own := s.state.own.Load()
-	if own == nil || !own.made || own.named == 0 {
+	if own == nil || !own.isMade || len(own.pages) == 0 {
 		return
 	}
 	if x.isUnlinked() && s.mergesOwn() {
-		due := s.byRefresh(toSecond(own.at.Add(own.pause)))
+		due := s.byRefresh(toSecond(own.due))
 		x.ReadAgain = append(x.ReadAgain, rereading{own.from, due, store.ByInterval.String()})
 	}
 }

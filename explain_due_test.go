@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
@@ -163,11 +164,10 @@ func TestExplainOwn(t *testing.T) {
 	}
 	at := b.clock.Add(time.Hour)
 	s.state.own.Store(&ownList{
-		made:  true,
-		at:    at,
-		pause: time.Minute,
-		named: 1,
-		from:  "http://named.example/wp-sitemap.xml",
+		isMade: true,
+		due:    at.Add(time.Minute),
+		pages:  make([]page.Page, 1),
+		from:   "http://named.example/wp-sitemap.xml",
 	})
 	x := b.explained(s.origin + "/new")
 	want := rereading{URL: "http://named.example/wp-sitemap.xml", Due: at.Add(time.Minute), By: "interval"}
@@ -177,7 +177,7 @@ func TestExplainOwn(t *testing.T) {
 	if x := b.explained(s.origin + "/"); x.ReadAgain != nil {
 		t.Errorf("of a listed page: got %+v", x.ReadAgain)
 	}
-	s.state.own.Store(&ownList{named: 1, from: "http://named.example/sitemap.xml"})
+	s.state.own.Store(&ownList{pages: make([]page.Page, 1), from: "http://named.example/sitemap.xml"})
 	if x := b.explained(s.origin + "/new"); len(x.ReadAgain) != 0 {
 		t.Errorf("of a file: got %+v", x.ReadAgain)
 	}

@@ -253,13 +253,14 @@ type site struct {
 	probedAt  time.Time   // when the last refresh began that has probed the site
 	look      *crawl.Look // after the last writes; nil: there were none
 
+	ownReading    context.Context    // of the last reading of its own sitemaps; it has ended where that has
+	endOwnReading context.CancelFunc // which ends it
+
 	probed atomic.Pointer[probeResult] // of the last refresh; nil: none yet
 	stage  atomic.Pointer[stage]       // of the refresh under way; nil: none is
 	main   atomic.Pointer[site]        // of which this one is an alias; nil: it is none
 
 	ownStylesheet, ownLLMs ownFile // at the paths of ours
-
-	ownReading atomic.Pointer[ownReading] // the last one of the site's own sitemaps; nil: none has begun
 
 	cleanURLs sync.Map // by the root and folder of a source of files: see [SourceFiles.hasCleanURLs]
 
@@ -288,6 +289,8 @@ func newSite(a *App, i identity) *site {
 	s.setReady = sync.OnceFunc(func() { close(s.ready) })
 	s.setProbed = sync.OnceFunc(func() { close(s.wasProbed) })
 	s.ctx, s.cancel = context.WithCancel(a.running)
+	s.ownReading, s.endOwnReading = context.WithCancel(s.ctx)
+	s.endOwnReading()
 	// Visitors can make up any number of hosts, each of which would have its lines.
 	logger := h.logger
 	if s.onDemand {

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
@@ -161,8 +160,7 @@ type Refresh struct {
 
 	site     *site
 	probed   probeResult
-	demanded bool                   // an operator requested the refresh
-	served   func() []files.Options // folders whose files are listed
+	demanded bool // an operator requested the refresh
 
 	mu       sync.Mutex
 	leftOut  map[string]int
@@ -185,7 +183,6 @@ func newRefresh(s *site, probed probeResult, now time.Time) (r *Refresh, err err
 		leftOut:  make(map[string]int),
 		warnings: make(map[string]string),
 	}
-	r.served = sync.OnceValue(r.servedFolders)
 	if s.published().snapshot == nil && !s.onDemand {
 		r.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -280,8 +277,8 @@ func (r *Refresh) inputs() []merge.Input {
 	if r.site.mergesOwn() {
 		inputs = append(inputs, merge.Input{
 			Name: ownSitemaps,
-			Pages: func(ctx context.Context, yield func(page.Page) error) error {
-				return r.ownSitemaps(ctx, r.spelled(yield))
+			Pages: func(_ context.Context, yield func(page.Page) error) error {
+				return r.ownSitemaps(yield)
 			},
 		})
 	}
@@ -295,22 +292,10 @@ func (r *Refresh) read(ctx context.Context, source input, i int, yield func(page
 	if _, discovers := source.(discoverer); discovers {
 		bit = 0
 	}
-	// In another spelling, a page of a sorted source could get out of order.
-	if !source.sorted() {
-		yield = r.spelled(yield)
-	}
 	return source.pages(ctx, r, func(p page.Page) error {
 		p.Sources = bit
 		return yield(p)
 	})
-}
-
-// spelled returns a yield that has the paths of pages as fileSpelling returns them.
-func (r *Refresh) spelled(yield func(page.Page) error) func(page.Page) error {
-	return func(p page.Page) error {
-		p.Path = r.fileSpelling(p.Path)
-		return yield(p)
-	}
 }
 
 // readError returns the error of reading the i-th source. A source that does not exist fails for ten minutes, which a

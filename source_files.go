@@ -129,10 +129,7 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 		}
 		return nil
 	}
-	o.Clean, err = s.hasCleanURLs(ctx, r, &o)
-	if err != nil {
-		return err
-	}
+	o.Clean = s.hasCleanURLs(ctx, r, &o)
 	o.Watch = r.site.watch
 	stats, err := files.Scan(ctx, o, func(p page.Page) error {
 		// Some build systems and archives write the epoch, or 1980, for none. A time in the future is that of another clock.
@@ -156,20 +153,20 @@ func (s *SourceFiles) pages(ctx context.Context, r *Refresh, yield func(page.Pag
 }
 
 // hasCleanURLs reports whether the server shows files without ".html". That is learnt once in a configuration.
-func (s *SourceFiles) hasCleanURLs(ctx context.Context, r *Refresh, o *files.Options) (bool, error) {
+func (s *SourceFiles) hasCleanURLs(ctx context.Context, r *Refresh, o *files.Options) bool {
 	if s.CleanURLs == "on" || s.CleanURLs == "off" {
-		return s.CleanURLs == "on", nil
+		return s.CleanURLs == "on"
 	}
 	root := o.At + " " + o.Root
 	if learnt, isKnown := r.site.cleanURLs.Load(root); isKnown {
-		return learnt.(bool), nil
+		return learnt.(bool)
 	}
 	get := func(path string) files.Response { return r.fetchFile(ctx, path) }
-	learnt, isKnown, err := files.LearnClean(ctx, *o, get)
-	if isKnown && err == nil {
+	learnt, isKnown := files.LearnClean(ctx, *o, get)
+	if isKnown {
 		r.site.cleanURLs.Store(root, learnt)
 	}
-	return learnt, err
+	return learnt
 }
 
 // maxCompared bytes of two responses tell whether they are one page.
@@ -235,38 +232,4 @@ func (s *SourceFiles) options(r *Refresh) (o files.Options, err error) {
 func (s *SourceFiles) includes(path string) bool {
 	isIncluded := s.included != nil && s.included.Match(path)
 	return isIncluded || s.IncludeOnly == nil && page.IsFile(path)
-}
-
-// servedFolders are what the files sources scan. One whose settings are wrong says so when it is read.
-func (r *Refresh) servedFolders() (all []files.Options) {
-	for _, source := range r.site.sources() {
-		s, isFiles := source.(*SourceFiles)
-		if !isFiles || s.Root == "" && r.probed.unserved {
-			continue
-		}
-		if o, err := s.options(r); err == nil && o.Root != "" {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
-// fileSpelling returns the path of a list's page in the spelling of the file's name if a file is served at it: both are
-// one page, and what the list says of it is not lost. Other paths stay as they are spelled.
-func (r *Refresh) fileSpelling(path string) string {
-	bare := page.Bare(path)
-	if bare == path || r.fileTime(bare) == 0 {
-		return path
-	}
-	return bare
-}
-
-// fileTime returns the modification time of the file that the sources list for a path, in Unix seconds; 0: there is none.
-func (r *Refresh) fileTime(path string) int64 {
-	for _, folder := range r.served() {
-		if at := files.TimeOf(folder, path); at != 0 {
-			return at
-		}
-	}
-	return 0
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +44,7 @@ func (b *bench) ownPages(r *Refresh) (string, error) {
 	}
 	r.lookAtOwn(b.Context())
 	var paths []string
-	err := r.ownSitemaps(b.Context(), func(p page.Page) error {
+	err := r.ownSitemaps(func(p page.Page) error {
 		paths = append(paths, p.Path)
 		return nil
 	})
@@ -274,7 +276,7 @@ func TestOwnSitemapsUnread(t *testing.T) {
 				if got, err := b.readOwn(s, probeResult{}, time.Now()); got != "/a" || err != nil {
 					t.Errorf("%s: got %s, %v", step, got, err)
 				}
-				s.ownReading.Store(nil) // the configuration after has a site of its own, with the same state
+				s.endOwnReading() // the configuration after has a site of its own, with the same state
 			}
 		})
 	}
@@ -352,6 +354,20 @@ func TestOwnSitemapsRedirect(t *testing.T) {
 	}
 }
 
+// TestOwnSitemapsOfDisk: a robots.txt has the site's documents read, and no files.
+func TestOwnSitemapsOfDisk(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list.txt")
+	if err := os.WriteFile(file, []byte("/secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, nil)
+	b.pages = func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(http.StatusNotFound, nil) }
+	probed := probeResult{robots: robotsRules{sitemaps: []string{file, "file://" + file}}}
+	if got, err := b.readOwn(b.site("named.example"), probed, b.clock); got != "" || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 // TestOwnSitemapLoop: indexes that name each other are read once.
 func TestOwnSitemapLoop(t *testing.T) {
 	b := newBench(t, nil)
@@ -386,7 +402,7 @@ func TestOwnSitemapsStopped(t *testing.T) {
 	stopped := errors.New("stopped")
 	b.handler.isDefault = true
 	r.lookAtOwn(t.Context())
-	if err := r.ownSitemaps(t.Context(), func(page.Page) error { return stopped }); !errors.Is(err, stopped) {
+	if err := r.ownSitemaps(func(page.Page) error { return stopped }); !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
 	if got, err := b.readOwn(s, probeResult{}, b.clock); got != "/a /b" || err != nil {
@@ -431,27 +447,27 @@ func TestHiddenSitemap(t *testing.T) {
 		site    map[string]string // content by path; "->": a redirect
 		news    bool
 		sources []input
-		want    string // hidden, its URLs, and the line
+		want    string // hidden, and the line
 	}{
-		"a sitemap":                {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml 2 urls /sitemap.xml"},
-		"an index":                 {site: map[string]string{"/sitemap.xml": indexOf("/1.xml"), "/1.xml": two}, want: "http://named.example/sitemap.xml 2 urls /sitemap.xml"},
-		"compressed alone":         {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz 2 urls /sitemap.xml.gz"},
-		"a redirect to one":        {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml 2 urls /wp-sitemap.xml"},
-		"that of a section":        {site: map[string]string{"/sitemap-blog.xml": two}, want: "http://named.example/sitemap-blog.xml 2 urls /sitemap-blog.xml"},
+		"a sitemap":                {site: map[string]string{"/sitemap.xml": two}, want: "http://named.example/sitemap.xml urls /sitemap.xml"},
+		"an index":                 {site: map[string]string{"/sitemap.xml": indexOf("/1.xml", "/2.xml"), "/1.xml": two}, want: "http://named.example/sitemap.xml urls /sitemap.xml"},
+		"compressed alone":         {site: map[string]string{"/sitemap.xml.gz": two}, want: "http://named.example/sitemap.xml.gz urls /sitemap.xml.gz"},
+		"a redirect to one":        {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml", "/wp-sitemap.xml": two}, want: "http://named.example/wp-sitemap.xml urls /wp-sitemap.xml"},
+		"that of a section":        {site: map[string]string{"/sitemap-blog.xml": two}, want: "http://named.example/sitemap-blog.xml urls /sitemap-blog.xml"},
 		"of no section":            {site: map[string]string{"/sitemap-news.xml": two}},
-		"that of news":             {site: map[string]string{"/sitemap-news.xml": two}, news: true, want: "http://named.example/sitemap-news.xml 2 urls /sitemap-news.xml"},
+		"that of news":             {site: map[string]string{"/sitemap-news.xml": two}, news: true, want: "http://named.example/sitemap-news.xml urls /sitemap-news.xml"},
 		"of news, of a build":      {site: map[string]string{"/sitemap-news.xml": builtNews}, news: true},
 		"of a section, read":       {site: map[string]string{"/sitemap-blog.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap-blog.xml"}}}},
 		"of a section, of a build": {site: map[string]string{"/sitemap-blog.xml": string(built)}},
 		"none":                     {site: map[string]string{}},
 		"an empty one":             {site: map[string]string{"/sitemap.xml": "<urlset></urlset>"}},
 		"that of a build":          {site: map[string]string{"/sitemap.xml": string(built)}},
-		"one that looks like it":   {site: map[string]string{"/sitemap.xml": alike}, want: "http://named.example/sitemap.xml 1 urls /sitemap.xml"},
+		"one that looks like it":   {site: map[string]string{"/sitemap.xml": alike}, want: "http://named.example/sitemap.xml urls /sitemap.xml"},
 		"a redirect to nothing":    {site: map[string]string{"/sitemap.xml": "->/wp-sitemap.xml"}},
 		"one that is read":         {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/sitemap.xml"}}}},
 		"one that is read there":   {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/srv/www/sitemap.xml"}}}},
 		"another one is read":      {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{From: []string{"/more.txt"}}}},
-		"lines are read":           {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{URLs: []string{"/more"}}}, want: "http://named.example/sitemap.xml 2 urls /sitemap.xml"},
+		"lines are read":           {site: map[string]string{"/sitemap.xml": two}, sources: []input{&SourceURLs{URLs: []string{"/more"}}}, want: "http://named.example/sitemap.xml urls /sitemap.xml"},
 	} {
 		b := newBench(t, func(h *Handler) {
 			h.Sections = given("blog /blog/*")
@@ -461,6 +477,9 @@ func TestHiddenSitemap(t *testing.T) {
 		})
 		b.handler.sources = append(b.handler.sources, test.sources...)
 		b.pages = func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/2.xml" {
+				t.Errorf("%s: %s is requested although a page is known", name, r.URL.Path)
+			}
 			content, ok := test.site[r.URL.Path]
 			to, isRedirect := strings.CutPrefix(content, "->")
 			switch {
@@ -485,7 +504,7 @@ func TestHiddenSitemap(t *testing.T) {
 		got := ""
 		for _, line := range b.logs.FilterMessage(warning).All() {
 			fields := line.ContextMap()
-			got = fmt.Sprint(fields["hidden"], " ", fields["urls"], " ", fields["line"])
+			got = fmt.Sprint(fields["hidden"], " ", fields["line"])
 		}
 		if got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
@@ -661,7 +680,7 @@ func TestOwnSitemapsShare(t *testing.T) {
 		{true, failed, time.Second, ownRetry},
 		{true, failed, time.Minute, 10 * time.Minute},
 	} {
-		o := ownReading{ownList: &ownList{made: test.made, err: test.err}}
+		o := ownList{isMade: test.made, err: test.err}
 		if got := o.pauseAfter(test.took); got != test.want {
 			t.Errorf("%+v: got %s", test, got)
 		}

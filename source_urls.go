@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
@@ -81,92 +81,98 @@ func (*SourceURLs) sorted() bool { return false }
 
 // pages yields the pages that the lists name.
 func (s *SourceURLs) pages(ctx context.Context, r *Refresh, yield func(page.Page) error) error {
-	list := "the configuration" // which is read
-	var unused unused
-	reader := &urllist.Reader{
-		Base:    r.BaseURL,
-		Now:     r.Now,
-		Open:    r.openURL,
-		Yield:   yield,
-		Extract: r.site.handler.settings.extract,
-		Refuse:  func(line int, text string, err error) { unused.refuse(list, line, text, err) },
-	}
+	l := r.newLists(yield)
+	l.Name = "the configuration"
 	lines := strings.NewReader(strings.Join(s.URLs, "\n"))
-	failed := []error{reader.Read(ctx, lines)}
+	failed := l.Read(ctx, lines)
+	var missing error
 	repl := r.replacer()
 	for _, name := range s.From {
-		var err error
-		list, err = repl.ReplaceOrErr(name, true, true)
-		var opened io.ReadCloser
+		name, err := repl.ReplaceOrErr(name, true, true)
 		if err == nil {
-			opened, err = r.openList(ctx, list)
+			err = l.readNamed(ctx, name)
 		}
-		if err == nil {
-			err = reader.Read(ctx, opened)
-			_ = opened.Close()
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = errors.Join(missing, err)
+			continue
 		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", cmp.Or(list, name), err))
-		}
+		failed = errors.Join(failed, err)
 	}
-	unused.dropped = reader.Dropped
-	r.warnOfUnused(fmt.Sprintf("lists %p", s), "a list", &unused) // there may be several such sources
-	return joinFailures(failed)
+	r.warnOfUnused(fmt.Sprintf("lists %p", s), "a list", &l.Unused) // there may be several such sources
+	// The source is gone, with its pages, only if all that fails of it is gone.
+	switch {
+	case missing == nil:
+		return failed
+	case failed == nil:
+		return missing
+	}
+	return errors.Join(failed, errors.New(missing.Error()))
 }
 
 // refusedLines ends the warning of lines that are refused.
 const refusedLines = " are not URLs of the site: correct them, or set 'base_url' if the site has another one"
 
-// unused is what lists have that is not listed.
-type unused struct {
-	refused int      // lines and entries that name no page of the site
-	first   []string // the first ten of them
-	dropped int      // entries with alternates, images or videos that are not kept
-}
-
-// refuse counts a line of a list, and why it is refused.
-func (u *unused) refuse(list string, line int, text string, err error) {
-	u.refused++
-	if u.refused <= 10 {
-		u.first = append(u.first, fmt.Sprintf("%s, line %d: %q: %.300v", list, line, text, err))
-	}
-}
-
 // warnOfUnused warns of what lists of a name have that is not listed.
-func (r *Refresh) warnOfUnused(kind, name string, u *unused) {
-	r.LeaveOut("refused line of a list", u.refused)
-	if u.refused > 0 {
+func (r *Refresh) warnOfUnused(kind, name string, u *urllist.Unused) {
+	r.LeaveOut("refused line of a list", u.Refused)
+	if u.Refused > 0 {
 		r.Warn("refused "+kind, "some lines of "+name+refusedLines,
-			zap.Int("count", u.refused), zap.Strings("first", u.first))
+			zap.Int("count", u.Refused), zap.Strings("first", u.First))
 	}
-	if u.dropped > 0 {
+	if u.Dropped > 0 {
 		r.Warn("dropped "+kind, name+" has versions in other languages, images or videos that are not kept: "+
 			"to list them, set 'extensions alternates images videos', and remove 'crawl off' if it is there",
-			zap.Int("entries", u.dropped))
+			zap.Int("entries", u.Dropped))
 	}
 }
 
-// joinFailures joins the errors of lists. A source is gone, with its pages, only if all that fails of it is gone.
-func joinFailures(failed []error) error {
-	err := errors.Join(failed...)
-	othersFail := slices.ContainsFunc(failed, func(err error) bool {
-		return err != nil && !errors.Is(err, fs.ErrNotExist)
-	})
-	// The same words, which wrap no [fs.ErrNotExist]: pages of a list that is merely down would be taken for gone.
-	if othersFail && errors.Is(err, fs.ErrNotExist) {
-		return errors.New(err.Error())
-	}
-	return err
+// lists are lists and sitemaps that are read in a refresh: those that an operator has chosen, or the site's own.
+type lists struct {
+	*Refresh
+	urllist.Reader
+	opened map[string]bool // documents of the site, by path
+	isMade bool            // one of them was made
+	root   string          // URL of the document that was last opened by its name
+	built  time.Time       // when a build of ours has written the document that is read; zero: none has
 }
 
-// openList opens a list: a file, or what the site serves at a path or URL.
-func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, error) {
-	if strings.Contains(name, "://") {
-		return r.openURL(ctx, name)
+// newLists returns lists of which nothing is read yet.
+func (r *Refresh) newLists(yield func(page.Page) error) *lists {
+	l := &lists{Refresh: r, opened: make(map[string]bool)}
+	l.Reader = urllist.Reader{
+		Base:    r.BaseURL,
+		Now:     r.Now,
+		Extract: r.site.handler.settings.extract,
+		Open:    l.open,
+		Yield:   yield,
+	}
+	return l
+}
+
+// readNamed reads a list: a file, or what the site serves at a path or URL.
+func (l *lists) readNamed(ctx context.Context, name string) error {
+	l.Name = name
+	opened, err := l.openNamed(ctx, name)
+	if err == nil {
+		l.root = l.Name
+		err = l.Read(ctx, opened)
+		_ = opened.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// openNamed opens a list by its name.
+func (l *lists) openNamed(ctx context.Context, name string) (io.ReadCloser, error) {
+	// The site's own are URLs that its robots.txt may have: no files are read for it.
+	if l.IsGuess || strings.Contains(name, "://") {
+		return l.open(ctx, name)
 	}
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(name, "/") {
-		return r.openURL(ctx, r.BaseURL+name)
+		return l.open(ctx, l.BaseURL+name)
 	}
 	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
 		folder, _ := os.Getwd()
@@ -182,21 +188,63 @@ func (r *Refresh) openList(ctx context.Context, name string) (io.ReadCloser, err
 	return os.Open(name)
 }
 
-var errNoDocument = errors.New("neither a file nor a document of the site")
+var (
+	errNoDocument = errors.New("neither a file nor a document of the site")
+	errRedirects  = fmt.Errorf("it redirects more than %d times", maxRedirects)
+)
 
-// openURL fetches a list or a sitemap that the site itself serves.
-func (r *Refresh) openURL(ctx context.Context, url string) (io.ReadCloser, error) {
-	path, ok := html.PathOn(r.BaseURL, url)
-	if !ok {
-		return nil, fmt.Errorf("%w, which is %s", errNoDocument, r.BaseURL)
+// open opens a document of the site, wherever redirects on the site lead to it. One that was opened before is empty.
+func (l *lists) open(ctx context.Context, url string) (io.ReadCloser, error) {
+	for range 1 + maxRedirects {
+		path, isHere := html.PathOn(l.BaseURL, url)
+		if l.opened[path] || !isHere && l.IsGuess {
+			return http.NoBody, nil
+		}
+		if !isHere {
+			return nil, fmt.Errorf("%w, which is %s", errNoDocument, l.BaseURL)
+		}
+		res, err := l.fetch(ctx, path)
+		if err == nil && res.Status/100 == 3 && res.Header.Get("Location") != "" {
+			url = resolveLocation(url, res.Header.Get("Location"))
+			continue
+		}
+		l.opened[path] = true
+		err = listError(path, res, err)
+		// A generator may have written it compressed alone.
+		if errors.Is(err, fs.ErrNotExist) && !res.Made && url == l.site.sitemap {
+			url += ".gz"
+			continue
+		}
+		isOfBuild := err == nil && l.IsGuess && !res.Proxied && document.IsOwn(res.Body)
+		isNone := errors.Is(err, errNoDocument) || isOfBuild && l.site.app.building == nil
+		if l.IsGuess && isNone {
+			return http.NoBody, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.Name = url
+		l.built = time.Time{}
+		if isOfBuild {
+			l.built, _ = http.ParseTime(res.Header.Get("Last-Modified"))
+		}
+		return io.NopCloser(bytes.NewReader(res.Body)), nil
 	}
-	request := dataRequest(r.site.internalPath(path), maxListBody)
-	request.Patience = listPatience
-	res, err := r.site.fetcher.get(ctx, request, nil)
-	if err := listError(path, res, err); err != nil {
-		return nil, err
+	return nil, errRedirects
+}
+
+// fetch requests a list or a sitemap. Those of an application itself keep to the pace of the crawl: where one is made, more
+// will be.
+func (l *lists) fetch(ctx context.Context, path string) (*crawl.Response, error) {
+	request := dataRequest(l.site.internalPath(path), maxListBody)
+	if l.IsGuess {
+		request.Waits = l.isMade
+	} else {
+		request.Patience = listPatience
 	}
-	return io.NopCloser(bytes.NewReader(res.Body)), nil
+	res, err := l.site.fetcher.get(ctx, request, nil)
+	l.isMade = l.isMade || err == nil && res.Made
+	return res, err
 }
 
 // listError returns why the response to a request for a path is no list or sitemap; nil: it may be one.

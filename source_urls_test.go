@@ -38,6 +38,8 @@ func TestLists(t *testing.T) {
 		"/child.xml": {http.StatusOK, xml, "<urlset><url><loc>http://named.example/in-a-sitemap</loc></url></urlset>"},
 		"/page":      {http.StatusOK, html, "/page"},
 		"/old":       {http.StatusFound, "Location: /list.txt", ""},
+		"/circle":    {http.StatusFound, "Location: /circle", ""},
+		"/away":      {http.StatusFound, "Location: https://named.example/list.txt", ""},
 		"/gone":      {http.StatusGone, text, ""},
 		"/secret":    {http.StatusForbidden, text, ""},
 		"/busy":      {http.StatusServiceUnavailable, text, ""},
@@ -65,7 +67,10 @@ func TestLists(t *testing.T) {
 		"refused":            {SourceURLs{From: []string{"/secret"}}, "", 0, "/secret: neither a file nor a document of the site (status 403)"},
 		"one that is gone":   {SourceURLs{From: []string{"/gone"}}, "", 0, "(status 410): file does not exist"},
 		"a page":             {SourceURLs{From: []string{"/page"}}, "", 0, "/page: neither a file nor a document of the site (status 200)"},
-		"a redirect":         {SourceURLs{From: []string{"/old"}}, "", 0, "/old: neither a file nor a document of the site (status 302)"},
+		"a redirect":         {SourceURLs{From: []string{"/old"}}, "/path", 1, ""},
+		"a redirect to it":   {SourceURLs{From: []string{"/list.txt", "/old"}}, "/path", 1, ""},
+		"a circle":           {SourceURLs{From: []string{"/circle"}}, "", 0, "/circle: it redirects more than 5 times"},
+		"a redirect away":    {SourceURLs{From: []string{"/away"}}, "", 0, "neither a file nor a document of the site, which is http://named.example"},
 		"too long":           {SourceURLs{From: []string{"/long"}}, "", 0, "/long has more than 67108864 bytes"},
 	} {
 		if testing.Short() && name == "too long" {

@@ -2,11 +2,12 @@ package files
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
 	"net/http"
-	"slices"
 	"strings"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/page"
 )
 
 // Response is a server's response for a path; the zero value: there is none.
@@ -15,19 +16,35 @@ type Response struct {
 	Body   []byte
 }
 
-// LearnClean returns whether the server has clean URLs: it requests the paths of a few files with ".html" and without. One that is
-// not served without decides. Known is false if none of them says anything.
-func LearnClean(ctx context.Context, o Options, get func(path string) Response) (isClean, known bool, err error) {
-	paths, err := findPages(ctx, o)
-	for i := range min(len(paths), 3) {
+// errEnough ends a scan of which no more is needed.
+var errEnough = errors.New("enough")
+
+// LearnClean returns whether the server has clean URLs: it requests the paths of a few of the first files with ".html" and
+// without. One that is not served without decides. Known is false if none of them says anything.
+func LearnClean(ctx context.Context, o Options, get func(path string) Response) (isClean, known bool) {
+	o.Clean = false
+	o.Watch = nil
+	var short []string // the paths without ".html"
+	seen := 0
+	_, _ = Scan(ctx, o, func(p page.Page) error { // the scan that follows says why
+		if path, isHTML := strings.CutSuffix(p.Path, ".html"); isHTML {
+			short = append(short, path)
+		}
+		seen++
+		if seen == 1000 {
+			return errEnough
+		}
+		return nil
+	})
+	for i := range min(len(short), 3) {
 		// Spread over the folders.
-		says, isLong := judge(paths[(i+1)*len(paths)/4], get)
+		says, isLong := judge(short[(i+1)*len(short)/4], get)
 		if isLong {
-			return false, true, err
+			return false, true
 		}
 		isClean = isClean || says
 	}
-	return isClean, isClean, cmp.Or(err, ctx.Err())
+	return isClean, isClean && ctx.Err() == nil
 }
 
 // judge returns whether the responses for one path say that its file is served without ".html", or that it is not.
@@ -43,31 +60,7 @@ func judge(path string, get func(path string) Response) (isClean, isLong bool) {
 	if short.Status != http.StatusOK || isSame(full, missing) {
 		return false, false
 	}
-	isLong = isSame(short, missing)
-	isOther := !isSame(full, short) && full.Status/100 != 3 // another file
-	return !isLong && !isOther, isLong
-}
-
-// findPages returns the paths, without ".html", of files with that ending among the first 1,000 pages: those that are not beside a folder
-// of that name, to which the shorter form may lead, if there are any.
-func findPages(ctx context.Context, o Options) ([]string, error) {
-	o.Clean = false
-	paths, err := firstPages(ctx, o, 1000)
-	var apart, beside []string
-	for _, path := range paths {
-		short, isHTML := strings.CutSuffix(path, ".html")
-		if !isHTML {
-			continue
-		}
-		i, _ := slices.BinarySearch(paths, short+"/")
-		if i < len(paths) && strings.HasPrefix(paths[i], short+"/") {
-			beside = append(beside, short)
-		} else {
-			apart = append(apart, short)
-		}
-	}
-	if len(apart) == 0 {
-		return beside, err
-	}
-	return apart, err
+	// Else it is another page.
+	isClean = isSame(full, short) || full.Status/100 == 3
+	return isClean, isSame(short, missing)
 }

@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func TestLearnClean(t *testing.T) {
 			return clean(path)
 		}
 	}
-	unknown := []string{"no response", "one page for everything", "one redirect for everything", "redirects to long names"}
+	unknown := []string{"no response", "other pages at the short names", "one page for everything", "one redirect for everything", "redirects to long names"}
 	for name, test := range map[string]struct {
 		files tree
 		get   func(path string) Response
@@ -67,6 +66,12 @@ func TestLearnClean(t *testing.T) {
 		"no response": {pages, func(string) Response { return Response{} }, false},
 		"a file of the short name": {tree{"a.html": "", "b.html": "page", "b": "file"},
 			trying(tree{"a.html": "", "b.html": "page", "b": "file"}, "{path}", "{path}.html"), true},
+		"other pages at the short names": {pages, func(path string) Response {
+			if strings.HasSuffix(path, "page-for-the-sitemap") {
+				return Response{Status: http.StatusNotFound}
+			}
+			return Response{Status: http.StatusOK, Body: []byte(path)}
+		}, false},
 		"beside a folder, after others": {
 			crowd, trying(crowd, "{path}", "{path}.html"), true,
 		},
@@ -85,17 +90,17 @@ func TestLearnClean(t *testing.T) {
 		}, true},
 	} {
 		o := Options{Root: build(t, test.files)}
-		got, isKnown, err := LearnClean(t.Context(), o, test.get)
-		if err != nil || got != test.clean || isKnown == slices.Contains(unknown, name) {
-			t.Errorf("%s: got %t, known: %t, %v, want %t", name, got, isKnown, err, test.clean)
+		got, isKnown := LearnClean(t.Context(), o, test.get)
+		if got != test.clean || isKnown == slices.Contains(unknown, name) {
+			t.Errorf("%s: got %t, known: %t, want %t", name, got, isKnown, test.clean)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, err := LearnClean(ctx, Options{Root: build(t, pages)}, func(path string) Response {
+	_, isKnown := LearnClean(ctx, Options{Root: build(t, pages)}, func(path string) Response {
 		cancel()
 		return clean(path)
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled meanwhile: got %v", err)
+	if isKnown {
+		t.Error("it is known although it was canceled meanwhile")
 	}
 }

@@ -4,7 +4,6 @@ package files
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -73,8 +72,8 @@ func (o *Options) IndexNames() []string {
 // that name, of that name with ".html" after it, or the index of that folder; 0: there is none. It examines these files
 // alone, and knows no other rules of o.
 func TimeOf(o Options, path string) int64 {
-	name, info := o.shownAt(path)
-	if name == "" {
+	_, info := o.shownAt(path)
+	if info == nil {
 		return 0
 	}
 	return max(info.ModTime().Unix(), 1)
@@ -195,23 +194,4 @@ func Scan(ctx context.Context, o Options, yield func(page.Page) error) (Stats, e
 		err = fmt.Errorf("scanning %s: %w", o.Root, err)
 	}
 	return s.stats, err
-}
-
-// errEnough ends a scan of which no more is needed.
-var errEnough = errors.New("enough")
-
-// firstPages returns the paths of the first n pages of a scan.
-func firstPages(ctx context.Context, o Options, n int) (paths []string, err error) {
-	o.Watch = nil
-	_, err = Scan(ctx, o, func(p page.Page) error {
-		paths = append(paths, p.Path)
-		if len(paths) == n {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return paths, err
 }

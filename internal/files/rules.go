@@ -28,7 +28,7 @@ func (s *scan) hides(e *entry) bool {
 			return false
 		}
 		full, _ := filepath.Abs(filepath.Join(s.Root, s.below(e.path)))
-		return full == hidden && e.isFolder || matches(hidden, full) && !e.isFolder
+		return full == hidden || !e.isFolder && matches(hidden, full)
 	})
 }
 

@@ -62,6 +62,10 @@ func (r *reader) link() {
 	if isLink {
 		r.addLink(href)
 	}
+	isCanonical := hasWord(rel, "canonical")
+	if !isAlternate && !isCanonical { // as most are
+		return
+	}
 	to := r.base.absolute(href)
 	if to == "" {
 		return
@@ -77,7 +81,7 @@ func (r *reader) link() {
 	// (https://developers.google.com/search/docs/crawling-indexing/consolidate-duplicate-urls).
 	has := func(name string) bool { return r.attribute(name) != nil }
 	isForSome := slices.ContainsFunc([]string{"hreflang", "lang", "media", "type"}, has)
-	if !hasWord(rel, "canonical") || isForSome {
+	if !isCanonical || isForSome {
 		return
 	}
 	if r.meta.Canonical != "" && r.meta.Canonical != to {

@@ -37,10 +37,12 @@ func (l location) resolve(reference []byte) (to location, ok bool) {
 	if ref == "" {
 		return location{}, false
 	}
-	// Before the query, browsers take a backslash for a slash (https://url.spec.whatwg.org/#path-state).
-	ref = lineEnds.Replace(ref)
-	path, _, _ := strings.Cut(ref, "?")
-	ref = strings.ReplaceAll(path, `\`, "/") + ref[len(path):]
+	if strings.ContainsAny(ref, "\n\r\t\\") { // which hardly any has
+		// Before the query, browsers take a backslash for a slash (https://url.spec.whatwg.org/#path-state).
+		ref = lineEnds.Replace(ref)
+		path, _, _ := strings.Cut(ref, "?")
+		ref = strings.ReplaceAll(path, `\`, "/") + ref[len(path):]
+	}
 	site := l.origin
 	switch {
 	case strings.HasPrefix(ref, "//"), hasScheme(ref):

@@ -73,6 +73,7 @@ func newReader(pg Page) *reader {
 func (r *reader) readBody(body []byte, contentType string) {
 	r.xhtml = mediaType(contentType) == xhtml
 	r.begin(toUTF8(body, contentType))
+	r.rest.text.buf = make([]byte, 0, len(body)/2)
 	for kind := r.next(); kind != html.ErrorToken; kind = r.next() {
 		raw := r.raw
 		r.raw = 0

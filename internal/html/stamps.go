@@ -79,7 +79,11 @@ var cjkStamps = regexp.MustCompile("(最[終终后後近]|日)更新|更新[日�
 
 // kindOf returns what a word without a digit can be.
 func kindOf(word []byte) wordKind {
-	kind, isKnown := words[strings.ToLower(string(word))]
+	kind, isKnown := words[string(word)]
+	isUpper := word[0] < 'a' || word[0] >= utf8.RuneSelf // perhaps
+	if !isKnown && isUpper {
+		kind, isKnown = words[strings.ToLower(string(word))]
+	}
 	if !isKnown && word[0] >= utf8.RuneSelf && cjkStamps.Match(word) {
 		return updateWord
 	}
@@ -139,7 +143,11 @@ func (m *masker) isDate(s []byte) bool {
 // read reads a block.
 func (m *masker) read(block []byte) {
 	*m = masker{masked: m.masked[:0]}
+	isLong := len(block) > longestCounter
 	for len(block) > 0 {
+		if isLong && m.hasOther {
+			return // it is no stamp, and too long for a counter: most paragraphs show it by their first words
+		}
 		n, isNumber := wordOf(block)
 		if n == 0 { // a sign
 			_, n = utf8.DecodeRune(block)

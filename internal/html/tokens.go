@@ -43,6 +43,17 @@ func (t *tokens) next() html.TokenType {
 	return kind
 }
 
+// hasFold reports whether name, in lower case, is in a tag, in any case.
+func hasFold(tag []byte, name string) bool {
+	for len(tag) >= len(name) {
+		if tag[0]|0x20 == name[0] && bytes.EqualFold(tag[:len(name)], []byte(name)) {
+			return true
+		}
+		tag = tag[1:]
+	}
+	return false
+}
+
 // readName reads the name of the tag. The tokenizer copies it, which only one in upper case needs.
 func (t *tokens) readName() atom.Atom {
 	tag := bytes.TrimPrefix(t.Raw()[1:], []byte("/"))
@@ -59,6 +70,9 @@ func (t *tokens) readName() atom.Atom {
 // attribute returns the value of the tag's first attribute with a name; nil: it has none. The tokenizer copies them, so those of
 // most tags are never read.
 func (t *tokens) attribute(name string) []byte {
+	if t.hasMore && !hasFold(t.Raw(), name) {
+		return nil
+	}
 	for t.hasMore {
 		var a attribute
 		a.name, a.value, t.hasMore = t.TagAttr()

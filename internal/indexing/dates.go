@@ -147,9 +147,6 @@ func isDatable(rec *store.Record) bool {
 
 // add takes a record into account.
 func (d *dates) add(rec *store.Record) {
-	if rec.IsFile() && rec.First != 0 {
-		d.waiting.saw(rec.Absent) // what is gone is part of a deployment, too
-	}
 	d.looks = d.looks || rec.Cause == store.ByWrite
 	if !isDatable(rec) {
 		return

@@ -284,6 +284,7 @@ func TestRound(t *testing.T) {
 		{"half, confirmed after a night", "50 night; 50 same", edit, edit},
 		{"more than half, confirmed after a night", "51 night; 49 same", template, template},
 		{"ten, beside counters", "10; 40 streak", template, template},
+		{"one, beside counters", "1; 40 streak", edit, edit},
 		{"ten, beside pages in doubt", "10; 10 doubt", template, template},
 		{"twelve that somebody asked for", "12 asked", template, edit},
 		{"twelve of which a list told", "12 told", template, edit},
@@ -413,6 +414,17 @@ func TestWaiting(t *testing.T) {
 	w.saw(now + 1)
 	if w.latest != 0 {
 		t.Error("a file from the future has the others wait")
+	}
+}
+
+// TestRestatedWaits: so does a date that a file declares anew, and it is known when that is over.
+func TestRestatedWaits(t *testing.T) {
+	for declared, want := range map[string]bool{"day0": false, "now-3s": true} {
+		records := recs("/a file first:day0 fetched:now-2s mod:now-2s listed lastmod:day0 text:day0 dated:day0 declared:" + declared)
+		pages, result := run(t, generation(t, 1000, records), rules())
+		if waits := !result.DatesDue.IsZero(); waits != want || pages[0].LastMod != day0 {
+			t.Errorf("declared %s: waits %t, until %s, got %d", declared, waits, result.DatesDue, pages[0].LastMod)
+		}
 	}
 }
 

@@ -45,16 +45,26 @@ type Reader struct {
 	// Yield is called for each page, in the order of the documents. Its error ends the reading.
 	Yield func(page.Page) error
 
-	// Refuse is called for each line or entry that names no page of the site, with its number, from 1, its
-	// text in at most 200 characters, and why.
-	Refuse func(line int, text string, err error)
-
-	// Extract says which of alternates, images and videos of entries are kept, and Dropped counts the entries that have others.
+	// Extract says which of alternates, images and videos of entries are kept.
 	Extract html.Options
-	Dropped int
+
+	// Name is that of the list that is read, for Unused.
+	Name string
+
+	// IsGuess says that what is read may be no list: then, lines that are neither URLs nor entries are not counted.
+	IsGuess bool
+
+	Unused
 
 	documents int   // of indexes, so far
 	stopped   error // by Yield
+}
+
+// Unused is what lists have that is not listed.
+type Unused struct {
+	Refused int      // lines and entries that name no page or document of the site
+	First   []string // the first ten of them, and why
+	Dropped int      // entries with alternates, images or videos that are not kept
 }
 
 // Read reads any form of a sitemap: lines as [ParseLine] takes them, of at most 64 KiB; a urlset; or a sitemapindex,
@@ -126,7 +136,7 @@ func (s *Reader) take(n int, text string, p page.Page, err error) error {
 		return nil
 	}
 	if err != nil {
-		s.Refuse(n, short(text), err)
+		s.refuse(n, text, err)
 		return nil
 	}
 	if p.LastMod > s.Now.Unix() {
@@ -135,6 +145,18 @@ func (s *Reader) take(n int, text string, p page.Page, err error) error {
 	}
 	s.stopped = s.Yield(p)
 	return s.stopped
+}
+
+// refuse counts the n-th line or entry of a list, and why it is refused.
+func (s *Reader) refuse(n int, text string, err error) {
+	isOfList := !s.IsGuess || errors.Is(err, errBroken) || strings.Contains(text, "://")
+	if !isOfList {
+		return
+	}
+	s.Refused++
+	if s.Refused <= 10 {
+		s.First = append(s.First, fmt.Sprintf("%s, line %d: %q: %.300v", s.Name, n, short(text), err))
+	}
 }
 
 // short is s in at most 200 characters.
@@ -185,11 +207,15 @@ func (s *Reader) readXML(ctx context.Context, b *bufio.Reader, charset string, d
 		cut = nil
 		switch {
 		case err != nil:
-			s.Refuse(n, short(entries.Text()), fmt.Errorf("%w: %w", ErrBroken, err))
+			s.refuse(n, entries.Text(), fmt.Errorf("%w: %w", errBroken, err))
 			if strings.HasSuffix(err.Error(), "unexpected EOF") {
 				cut = fmt.Errorf("entry %d: %w", n, err)
 			}
 		case e.XMLName.Local == "sitemap":
+			if _, err := pathOf(loc, s.Base); err != nil {
+				s.refuse(n, loc, err)
+				continue
+			}
 			if err := s.readChild(ctx, loc, depth+1); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", short(loc), err))
 			}
@@ -257,8 +283,8 @@ func splitEntries(data []byte, atEOF bool) (advance int, token []byte, err error
 	return len(data), nil, nil
 }
 
-// ErrBroken is the error of an entry that is no XML.
-var ErrBroken = errors.New("the entry is no XML")
+// errBroken is the error of an entry that is no XML.
+var errBroken = errors.New("the entry is no XML")
 
 // entry is a <url> of a urlset, or a <sitemap> of a sitemapindex.
 type entry struct {

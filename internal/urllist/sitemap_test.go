@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -38,29 +40,37 @@ func declared(charset, path string) string {
 
 var errGone = errors.New("gone")
 
+// refusal matches one of [Unused.First].
+var refusal = regexp.MustCompile(`^list, line (\d+): ("(?:[^"\\]|\\.)*"): (.*)$`)
+
 // read gives what a Reader yields and refuses, a line each.
 func read(ctx context.Context, r io.Reader, documents map[string]string) (got []string, err error) {
-	reader := Reader{
-		Base: base, Now: time.Unix(day2024+86400, 0),
-		Open: func(_ context.Context, url string) (io.ReadCloser, error) {
-			if d, ok := documents[url]; ok {
-				return io.NopCloser(strings.NewReader(d)), nil
-			}
-			return nil, errGone
-		},
-		Yield: func(p page.Page) error {
-			text := p.Path
-			if p.LastMod != 0 {
-				text += time.Unix(p.LastMod, 0).UTC().Format(" 2006-01-02")
-			}
-			got = append(got, strings.TrimSpace(text+" "+strings.TrimSpace(p.ChangeFreq.String()+" "+p.Priority.String())))
-			return nil
-		},
-		Refuse: func(line int, text string, err error) {
-			got = append(got, fmt.Sprintf("%d: %.10q: %.30v", line, text, err))
-		},
+	reader := Reader{Base: base, Now: time.Unix(day2024+86400, 0), Name: "list"}
+	noted := 0
+	noteRefused := func() {
+		for ; noted < len(reader.First); noted++ {
+			part := refusal.FindStringSubmatch(reader.First[noted])
+			text, _ := strconv.Unquote(part[2])
+			got = append(got, fmt.Sprintf("%s: %.10q: %.30s", part[1], text, part[3]))
+		}
+	}
+	reader.Open = func(_ context.Context, url string) (io.ReadCloser, error) {
+		if d, ok := documents[url]; ok {
+			return io.NopCloser(strings.NewReader(d)), nil
+		}
+		return nil, errGone
+	}
+	reader.Yield = func(p page.Page) error {
+		noteRefused()
+		text := p.Path
+		if p.LastMod != 0 {
+			text += time.Unix(p.LastMod, 0).UTC().Format(" 2006-01-02")
+		}
+		got = append(got, strings.TrimSpace(text+" "+strings.TrimSpace(p.ChangeFreq.String()+" "+p.Priority.String())))
+		return nil
 	}
 	err = reader.Read(ctx, r)
+	noteRefused()
 	return got, err
 }
 
@@ -95,6 +105,8 @@ func TestRead(t *testing.T) {
 		{"urlset with a stylesheet", strings.Replace(urlset, "?>", "?>\n<?xml-stylesheet type=\"text/css\" href=\"sitemap.css\"?>\n", 1), entries, ""},
 		{"feed", "<?xml version=\"1.0\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\"><id>https://example.com/a</id></feed>", []string{`1: "<?xml vers": a URL must begin with a slash,`, `2: "<feed xmln": a URL must begin with a slash,`}, ""},
 		{"index", sitemapOf("/one.xml", "/gone.xml", "/two.txt"), append(slices.Clone(entries), "/z"), base + "/gone.xml: gone"},
+		{"index of documents elsewhere", "<sitemapindex><sitemap><loc>https://other.example/1.xml</loc></sitemap><sitemap><loc>" + base + "/two.txt</loc></sitemap></sitemapindex>",
+			[]string{`1: "https://ot": it is on https://other.example`, "/z"}, ""},
 		{"index of itself", sitemapOf("/self.xml"), nil, "too deep"},
 		{"a cut end", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>", []string{"/a", `2: "<url><loc>": the entry is no XML: XML synta`}, "entry 2"},
 		{"broken entries", "<urlset><url><loc>" + base + "/a</loc></url><url><loc>/b?x&y</loc></url><!-- <url><loc>/c</loc></url> --><url><loc>" + base + "/d</loc></url></urlset>",
@@ -158,13 +170,25 @@ func TestReadEnds(t *testing.T) {
 	}
 }
 
+// TestRefused: of refused lines the first ten are shown, and all are counted. What may be no list at all counts only for URLs.
+func TestRefused(t *testing.T) {
+	const lines = "nothing\nhttps://other.example/a\n"
+	for isGuess, want := range map[bool]int{false: 40, true: 20} {
+		reader := Reader{Base: base, IsGuess: isGuess}
+		err := reader.Read(t.Context(), strings.NewReader(strings.Repeat(lines, 20)))
+		if err != nil || reader.Refused != want || len(reader.First) != 10 {
+			t.Errorf("a guess %t: got %d, shown %d, %v, want %d", isGuess, reader.Refused, len(reader.First), err, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("<urlset><url><loc>https://example.com/a</loc></url></urlset>"))
 	f.Add([]byte("\x1f\x8b"))
 	f.Add([]byte(declared("ISO-8859-1", "/\xfc")))
 	f.Add([]byte(utf16(unicode.LittleEndian, declared("UTF-16", "/a"))))
 	f.Fuzz(func(t *testing.T, document []byte) {
-		reader := Reader{Base: base, Refuse: func(int, string, error) {}, Yield: func(p page.Page) error {
+		reader := Reader{Base: base, Yield: func(p page.Page) error {
 			if c, err := page.Normal(p.Path); err != nil || c != p.Path {
 				t.Errorf("%q is not in normal form", p.Path)
 			}
