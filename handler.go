@@ -43,10 +43,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		// The site may have a text file whose name looks like a key.
 		ok = false
 	}
-	if !ok && h.mayWrite(r) {
-		return h.serveWrite(w, r, next)
-	}
-	if !ok && h.recordsVisits {
+	if !ok && h.records(r) {
 		return h.serveRecording(w, r, next)
 	}
 	if !ok {

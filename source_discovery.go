@@ -211,7 +211,7 @@ func (s *site) signal(path string) {
 // serveRecording calls the next handler, and records the visit by its response.
 func (h *Handler) serveRecording(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	_, own := probeOf(r)
-	if own || !onlyReads(r) {
+	if own {
 		return next.ServeHTTP(w, r)
 	}
 	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
@@ -225,28 +225,48 @@ func (h *Handler) serveRecording(w http.ResponseWriter, r *http.Request, next ca
 		// A file server says by an error that it does not find a page.
 		status = statusOf(err)
 	}
-	h.note(r, status, recorder.Header())
+	if s := h.siteFor(r); s != nil {
+		s.record(r, status, recorder.Header())
+	}
 	return err
 }
 
-// note records a visit by the status and header of its response.
-func (h *Handler) note(r *http.Request, status int, header http.Header) {
+// records reports whether visits are recorded that read, or else those that may write.
+func (h *Handler) records(r *http.Request) bool {
+	if onlyReads(r) {
+		return h.recordsVisits
+	}
+	isSignedIn := len(r.Header["Cookie"]) > 0 || len(r.Header["Authorization"]) > 0
+	return isSignedIn && h.settings.crawl.looks()
+}
+
+// record records a visit by the status and header of its response.
+func (s *site) record(r *http.Request, status int, header http.Header) {
 	original := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request) // before rewrites
-	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	user, _ := repl.GetString("http.auth.user.id") // by a handler that knows
 	visit := visits.Visit{
-		Method:      r.Method,
+		Method:      cmp.Or(r.Header.Get("X-Http-Method-Override"), r.Method),
 		URI:         original.RequestURI,
-		User:        len(r.Header["Authorization"]) > 0 || user != "",
+		User:        len(r.Header["Authorization"]) > 0,
+		Cookie:      len(r.Header["Cookie"]) > 0,
 		Status:      status,
-		UserAgent:   cmp.Or(r.UserAgent(), "-"), // "-" says that there is none
 		ContentType: header.Get("Content-Type"),
-		RobotsTag:   strings.Join(header["X-Robots-Tag"], ", "),
 		Location:    header.Get("Location"),
 	}
-	path, result := visit.Judge(h.discovery.urls)
-	if s := h.siteFor(r); s != nil && path != "" {
-		s.Note(path, h.app.now().Unix(), result != visits.Counts)
+	now := s.app.now()
+	if visit.Writes() {
+		s.Write(&visit, now)
+	}
+	if !onlyReads(r) {
+		return
+	}
+	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	user, _ := repl.GetString("http.auth.user.id") // by a handler that knows
+	visit.User = visit.User || user != ""
+	visit.UserAgent = cmp.Or(r.UserAgent(), "-") // "-" says that there is none
+	visit.RobotsTag = strings.Join(header["X-Robots-Tag"], ", ")
+	path, result := visit.Judge(s.handler.discovery.urls)
+	if path != "" {
+		s.Note(path, now.Unix(), result != visits.Counts)
 	}
 }
 

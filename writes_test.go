@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 )
 
 // TestMadeUpWrites: writes to hosts that visitors named, and that may be made up, have nothing looked at.
@@ -17,7 +17,7 @@ func TestMadeUpWrites(t *testing.T) {
 		s := newVisiting(t, &SourceTraffic{}).site(fmt.Sprintf("written-%t.example", isKnown), "")
 		s.onDemand = true
 		s.state.isKnown.Store(isKnown)
-		s.noteWrite(crawl.Write{Method: http.MethodPost})
+		s.Write(&visits.Visit{Method: http.MethodPost}, s.app.now())
 		if got := !s.state.writes.Due().IsZero(); got != want {
 			t.Errorf("known %t: a look is due %t, want %t", isKnown, got, want)
 		}

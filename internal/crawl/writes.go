@@ -20,7 +20,7 @@ const (
 // Write is a request by which somebody who is signed in may have saved something. Most save nothing: an editor's heartbeats
 // and preferences, a shop's carts. Those with the same fields are of one kind, whatever digits are in the path.
 type Write struct {
-	Method, Path string
+	Method, Path string // without its query
 	Status       int
 	ContentType  string // of the response
 }
@@ -50,24 +50,29 @@ type madeLook struct {
 	changed bool         // other documents were served after it
 }
 
-// Note notes a write that has just ended, and URLs that it names. isFirst: no other one wants the look that it wants.
-func (ws *Writes) Note(w Write, now time.Time, urls ...string) (isFirst bool) {
+// Note notes a write that has ended at a time, and URLs that it names. isFirst: no other one wants the look that it wants.
+func (ws *Writes) Note(w Write, at time.Time, urls ...string) (isFirst bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	// A log tells of it later, perhaps after a look.
+	if n := len(ws.made); n > 0 && at.Before(ws.made[n-1].at) {
+		return false
+	}
 	ws.count++
-	ws.next.Written = now.Unix()
+	ws.next.Written = at.Unix()
 	for _, url := range urls {
 		if len(ws.next.Paths) < maxNamed && len(url) <= maxName {
 			ws.next.Paths = append(ws.next.Paths, url)
 		}
 	}
-	w.Path = strings.Map(dropDigit, w.Path[:min(len(w.Path), maxName)])
+	path, _, _ := strings.Cut(w.Path, "?")
+	w.Path = strings.Map(dropDigit, path[:min(len(path), maxName)])
 	k := ws.kindOf(w)
 	if k.waits {
 		return false
 	}
 	k.waits = true
-	k.next = latest(k.next, now.Add(lookAfter))
+	k.next = latest(k.next, at.Add(lookAfter))
 	return true
 }
 

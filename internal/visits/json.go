@@ -1,6 +1,7 @@
 package visits
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/valyala/fastjson"
@@ -23,12 +24,14 @@ func (r *Reader) parseJSON(line []byte) (v Visit, problem string) {
 	if agent == "" && l.GetObject("request", "headers") != nil {
 		agent = "-"
 	}
+	method := get("request", "headers", "X-Http-Method-Override")
 	return Visit{
 		Time:        parseTime(get("ts")),
-		Method:      get("request", "method"),
+		Method:      cmp.Or(method, get("request", "method")),
 		Host:        get("request", "host"),
 		URI:         get("request", "uri"),
 		User:        isUser(get("user_id")) || isUser(get("request", "headers", "Authorization")),
+		Cookie:      l.Exists("request", "headers", "Cookie"),
 		Status:      l.GetInt("status"),
 		UserAgent:   agent,
 		ContentType: get("resp_headers", "Content-Type"),

@@ -10,7 +10,7 @@ import (
 const caddyLine = `{"level":"info","ts":1795226077.1071894,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"192.0.2.7","remote_port":"49478","client_ip":"198.51.100.3","proto":"HTTP/2.0","method":"GET","host":"example.com:8098","uri":"/a.html?x=1&y=2","headers":{"Cookie":["REDACTED"],"Accept-Encoding":["gzip, deflate, br, zstd"],"User-Agent":["Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/132.0.0.0 Safari/537.36"],"Accept":["*/*"],"Sec-Ch-Ua":["\"Chromium\";v=\"132\", \"Not A(Brand\";v=\"99\""]},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"","duration":0.00102336,"size":115,"status":200,"resp_headers":{"Server":["Caddy"],"Vary":["Accept-Encoding"],"Cache-Control":["public","max-age=60"],"X-Robots-Tag":["noindex"],"Etag":["\"dn0i4th4znyp-37\""],"Content-Type":["text/html; charset=utf-8"],"Last-Modified":["Sat, 21 Nov 2026 01:35:51 GMT"],"Accept-Ranges":["bytes"],"Content-Length":["115"]}}`
 
 var caddyVisit = Visit{
-	Time: 1795226077, Method: "GET", Host: "example.com:8098", URI: "/a.html?x=1&y=2", Status: 200,
+	Time: 1795226077, Method: "GET", Host: "example.com:8098", URI: "/a.html?x=1&y=2", Cookie: true, Status: 200,
 	UserAgent:   "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/132.0.0.0 Safari/537.36",
 	ContentType: "text/html; charset=utf-8", RobotsTag: "noindex",
 }

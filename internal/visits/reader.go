@@ -23,6 +23,9 @@ type Site interface {
 	// Note records a visit to a page of the site, or of another one on its host, at a Unix time that is not in the
 	// future. If isSignal, a visitor has just got something else than a page there, of which there may be none.
 	Note(path string, at int64, isSignal bool)
+
+	// Write tells of a visit that may have saved something: see [Visit.Writes].
+	Write(v *Visit, at time.Time)
 }
 
 // Results of lines, besides those of parse and the results of [Visit.Judge].
@@ -120,6 +123,11 @@ func (r *Reader) take(line []byte, now int64, sites map[string][]Site) string {
 	isSignal := result != Counts
 	// A line without a time may be of any year.
 	isOld := v.Time < now-signalFor
+	if v.Writes() && v.Status != 0 && !isOld {
+		for _, s := range named {
+			s.Write(&v, time.Unix(min(v.Time+1, now), 0)) // when that second had passed
+		}
+	}
 	if path == "" || isSignal && isOld {
 		return result
 	}

@@ -18,6 +18,11 @@ type site struct {
 	host    string
 	visited Visited
 	signals []string
+	writes  []string
+}
+
+func (s *site) Write(v *Visit, at time.Time) {
+	s.writes = append(s.writes, fmt.Sprint(v.Method, " ", v.URI, " ", v.Status, " ", v.Location, " ", at.Unix()))
 }
 
 func (s *site) Note(path string, at int64, isSignal bool) {

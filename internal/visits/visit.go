@@ -6,6 +6,7 @@ package visits
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
@@ -20,6 +21,7 @@ type Visit struct {
 	Host   string // as the line has it: a port may follow
 	URI    string // as the client sent it, with its query; never ""
 	User   bool   // the client is signed in: there is a user's name, or an Authorization header
+	Cookie bool   // it has sent a cookie
 	Status int    // 0 also if there was no response
 
 	// Values of headers; those of several lines are joined by ", ". "": not known. The
@@ -63,6 +65,15 @@ func (v *Visit) Judge(urls *origin.Cleaner) (path, result string) {
 		return "", result
 	}
 	return path, result
+}
+
+var unsafeMethods = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// Writes reports whether somebody who is signed in, perhaps by a cookie, may have saved something.
+func (v *Visit) Writes() bool {
+	isSignedIn := v.User || v.Cookie
+	isDone := v.Status < http.StatusBadRequest // 0 as well: the response is empty
+	return isSignedIn && isDone && slices.Contains(unsafeMethods, v.Method)
 }
 
 // isPagePath reports whether a client that follows links to pages may request a URI. None sends dot segments, encoded
