@@ -202,15 +202,12 @@ func (s *site) hasOwn(ctx context.Context, name string) bool {
 	default:
 		return false
 	}
-	now := s.app.now()
-	if !own.isDue(now) {
+	if !own.isDue(s.app.now()) {
 		return own.exists.Load()
 	}
 	exists, err := s.fetcher.hasOwn(ctx, name)
 	if err != nil {
-		// What was known stays.
-		own.askedAt.Store(now.Add(ownRetry - ownInterval).UnixNano())
-		return own.exists.Load()
+		return own.exists.Load() // what was known stays
 	}
 	own.exists.Store(exists)
 	if name == document.LLMs {

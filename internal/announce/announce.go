@@ -74,16 +74,15 @@ func (t Target) Check() error {
 	if _, err := origin.ParseURL(t.URL); err != nil {
 		return err
 	}
-	rest := strings.ReplaceAll(t.URL, "{sitemap}", "")
-	hasSitemap := rest != t.URL
-	if t.Kind == Ping && !hasSitemap {
-		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces")
-	}
-	if t.Kind != Ping && hasSitemap {
-		return errors.New("{sitemap} is replaced in the URL of a ping only: remove it")
+	rest := t.URL
+	if t.Kind == Ping {
+		rest = strings.ReplaceAll(t.URL, "{sitemap}", "")
+		if rest == t.URL {
+			return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces")
+		}
 	}
 	if strings.Contains(rest, "{") {
-		return errors.New("other placeholders are not replaced")
+		return errors.New("no placeholder is replaced but {sitemap} in the URL of a ping: remove it")
 	}
 	return nil
 }

@@ -33,22 +33,29 @@ type notice struct {
 
 // request returns the request that tells the target.
 func (n *notice) request(ctx context.Context) (*http.Request, error) {
-	post := func(contentType, body string) (*http.Request, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL, strings.NewReader(body))
-		if err == nil {
-			r.Header.Set("Content-Type", contentType)
-		}
-		return r, err
-	}
+	method := http.MethodPost
+	at := n.URL
+	var contentType, body string
 	switch n.Kind {
 	case Ping:
-		at := strings.ReplaceAll(n.URL, "{sitemap}", url.QueryEscape(n.Sitemap))
-		return http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+		method = http.MethodGet
+		at = strings.ReplaceAll(at, "{sitemap}", url.QueryEscape(n.Sitemap))
 	case Hub:
-		form := url.Values{"hub.mode": {"publish"}, "hub.url": {n.Feed}}
-		return post("application/x-www-form-urlencoded", form.Encode())
+		contentType = "application/x-www-form-urlencoded"
+		body = url.Values{"hub.mode": {"publish"}, "hub.url": {n.Feed}}.Encode()
+	case IndexNow:
+		contentType = "application/json; charset=utf-8"
+		body = n.submission()
 	}
-	// https://www.indexnow.org/documentation
+	r, err := http.NewRequestWithContext(ctx, method, at, strings.NewReader(body))
+	if err == nil && contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	return r, err
+}
+
+// submission is the body of a request of IndexNow: https://www.indexnow.org/documentation
+func (n *notice) submission() string {
 	_, host, _ := strings.Cut(n.Origin, "://")
 	var urls []string
 	for _, c := range n.changes {
@@ -60,7 +67,7 @@ func (n *notice) request(ctx context.Context) (*http.Request, error) {
 		"keyLocation": n.keyFile(),
 		"urlList":     urls,
 	})
-	return post("application/json; charset=utf-8", string(body))
+	return string(body)
 }
 
 // keyPath is the path of the key file, and keyFile its URL.

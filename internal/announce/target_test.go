@@ -191,8 +191,8 @@ func TestChecks(t *testing.T) {
 	}
 	for target, want := range map[Target]string{
 		{Ping, DefaultEndpoint}:                    "the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces",
-		{Hub, DefaultEndpoint + "?{sitemap}"}:      "{sitemap} is replaced in the URL of a ping only: remove it",
-		{IndexNow, DefaultEndpoint + "?{sitemap}"}: "{sitemap} is replaced in the URL of a ping only: remove it",
+		{Hub, DefaultEndpoint + "?{sitemap}"}:      "no placeholder is replaced but {sitemap} in the URL of a ping: remove it",
+		{IndexNow, DefaultEndpoint + "?{sitemap}"}: "no placeholder is replaced but {sitemap} in the URL of a ping: remove it",
 	} {
 		if err := target.Check(); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", target, err, want)

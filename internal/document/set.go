@@ -166,7 +166,7 @@ func (s *Set) Equal(newer *Set) bool {
 	if s == nil || newer == nil {
 		return s == newer
 	}
-	return maps.EqualFunc(s.names, newer.names, isSame)
+	return s.XMLDigest() == newer.XMLDigest() && maps.EqualFunc(s.names, newer.names, isSame)
 }
 
 // XMLDigest is a digest of the indexes and shards; "": s is nil.
