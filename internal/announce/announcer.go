@@ -95,8 +95,8 @@ func (a *Announcer) configure(c Config, now time.Time, loaded *state) {
 	was := s.Targets
 	s.Targets = nil
 	for _, of := range c.Targets {
-		isIt := func(t *target) bool { return t.Target == of }
-		isUnused := of.Kind == IndexNow && !origin.IsPublic(c.Origin) // search engines could not reach the site
+		isIt := func(t *target) bool { return t != nil && t.Target == of } // nil: what is stored may be damaged
+		isUnused := of.Kind == IndexNow && !origin.IsPublic(c.Origin)      // search engines could not reach the site
 		if isUnused || slices.ContainsFunc(s.Targets, isIt) {
 			continue
 		}

@@ -109,7 +109,7 @@ func TestKey(t *testing.T) {
 
 // TestConfigure: targets that stay go on, new ones are told what changes from now on, and private hosts tell no search engine.
 func TestConfigure(t *testing.T) {
-	const stored = `{"key":"` + key + `","targets":[
+	const stored = `{"key":"` + key + `","targets":[null,
 		{"kind":"indexnow","url":"https://engine.invented/indexnow","told":{"at":7,"path":"/a"},"accepted":3},
 		{"kind":"hub","url":"https://engine.invented/hub","told":{"path":"digest"}}]}`
 	c := publicly(IndexNow, IndexNow, Ping, Hub)

@@ -127,7 +127,7 @@ func (t *target) end(b *batch, o Outcome, now time.Time) {
 		t.tell(b, now)
 	}
 	if o.Reason != "" {
-		backOff := firstBackOff << min(t.Failures, maxDoublings)
+		backOff := firstBackOff << min(max(t.Failures, 0), maxDoublings) // what is stored may be negative
 		t.Failures++
 		t.Pause = max(min(backOff, maxBackOff), o.RetryAfter)
 		return

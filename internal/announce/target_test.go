@@ -90,13 +90,16 @@ func TestPauses(t *testing.T) {
 	const doubled = "1 2 4 8 16 32 64 128 256 360 360 360 "
 	n := func(status, n int) []int { return slices.Repeat([]int{status}, n) }
 	for _, test := range []struct {
+		failures  int // that are stored
 		responses []int
 		want      string
 	}{
-		{slices.Concat(n(503, 12), []int{200, 503}), doubled + "1 1"},
-		{slices.Concat(n(403, 9), n(422, 3), n(400, 90)), doubled + strings.Repeat("360 ", 90)},
+		{0, slices.Concat(n(503, 12), []int{200, 503}), doubled + "1 1"},
+		{-1, []int{503, 503, 503}, "1 1 2"}, // which nothing stores
+		{0, slices.Concat(n(403, 9), n(422, 3), n(400, 90)), doubled + strings.Repeat("360 ", 90)},
 	} {
 		s := target{Status: Status{Target: Target{Kind: IndexNow}}}
+		s.Failures = test.failures
 		got := ""
 		for _, status := range test.responses {
 			b := &batch{changes: []Change{{epoch.Unix(), "/a"}}}
