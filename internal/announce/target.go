@@ -35,6 +35,7 @@ type batch struct {
 	changes []Change // the oldest ones first
 	waiting int      // changes that the target was not told yet, these included
 	next    int64    // when the first of the others may be told
+	before  Change   // up to which an earlier request may have been received
 }
 
 // choose returns the oldest of the changes after a cursor, at most n, up to the first that is not ripe: so none is skipped.
@@ -110,6 +111,7 @@ func (t *target) due(now time.Time) time.Time {
 
 // begin notes that a batch is sent, which may be received although no response is.
 func (t *target) begin(b *batch, now time.Time) {
+	b.before = t.Until
 	t.Until = b.end()
 	t.Last = now
 	t.Pause = intervals[t.Kind]
@@ -121,7 +123,7 @@ func (t *target) end(b *batch, o Outcome, now time.Time) {
 	t.Last = now
 	t.Reason = o.Reason
 	if o.Status != 0 {
-		t.Until = Change{}
+		t.Until = b.before
 	}
 	if o.Reason == "" || o.Refused {
 		t.tell(b, now)
@@ -143,6 +145,7 @@ func (t *target) end(b *batch, o Outcome, now time.Time) {
 // tell moves the cursor past a batch.
 func (t *target) tell(b *batch, now time.Time) {
 	t.Told = b.end()
+	t.Until = Change{}
 	t.Waiting -= len(b.changes)
 	if t.Day != dayOf(now) {
 		t.Day = dayOf(now)

@@ -117,6 +117,24 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// TestUnknown: what may have been received stays unknown until there is a response for it, also where a later request fails.
+func TestUnknown(t *testing.T) {
+	s := target{Status: Status{Target: Target{Kind: IndexNow}}}
+	killed := &batch{changes: []Change{{epoch.Unix(), "/a"}}}
+	later := &batch{changes: []Change{{epoch.Unix(), "/a"}, {epoch.Unix() + 5, "/b"}}}
+	s.begin(killed, epoch)
+	s.begin(later, epoch)
+	s.end(later, Outcome{Status: 503, Reason: "failed"}, epoch)
+	if s.Until != killed.end() {
+		t.Errorf("after a failure: %v may have been received, want %v", s.Until, killed.end())
+	}
+	s.begin(later, epoch)
+	s.end(later, Outcome{Status: 200}, epoch)
+	if s.Until != (Change{}) || s.Told != later.end() {
+		t.Errorf("once it was accepted: %+v", s)
+	}
+}
+
 // TestLate: what is told late is told again no sooner than anything else: the next request waits for the interval of a URL.
 func TestLate(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{time.Minute: Gap, 2 * time.Minute: 10 * time.Minute} {
