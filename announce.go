@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"iter"
 	"net/http"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 const announceAtOnce = 8 // requests to search engines and hubs, of all sites
@@ -53,31 +52,27 @@ type IndexNow struct {
 
 // compileAnnouncements checks the settings of what is announced, and to whom.
 func (h *Handler) compileAnnouncements(c *option.Checker) {
-	var config announce.Config
-	var endpoints []string
+	config := &h.settings.announce
+	add := func(option string, kind announce.Kind, urls []string) {
+		for _, url := range urls {
+			t := announce.Target{Kind: kind, URL: url}
+			err := t.Check()
+			c.Refuse(err != nil, "%s '%s': %w", option, url, err)
+			config.Targets = append(config.Targets, t)
+		}
+	}
 	if i := h.IndexNow; i != nil {
 		c.Refuse(h.settings.crawl.Off, "crawl is off: indexnow needs fetched pages: remove 'crawl off', or indexnow")
 		c.Refuse(i.Key != "" && !announce.IsKey(i.Key), "indexnow '%s': a key has 8 to 128 letters, digits and dashes; indexnow alone makes one; without it, nothing is sent", i.Key)
 		config.Key = i.Key
 		config.Daily = c.InRange("indexnow daily", i.Daily, announce.DefaultDaily, announce.MaxDaily)
-		endpoints = i.Endpoints
-		if len(endpoints) == 0 {
-			endpoints = []string{announce.DefaultEndpoint}
+		add("indexnow endpoint", announce.IndexNow, i.Endpoints)
+		if len(i.Endpoints) == 0 {
+			add("", announce.IndexNow, []string{announce.DefaultEndpoint})
 		}
 	}
-	for _, of := range []struct {
-		option string
-		kind   announce.Kind
-		urls   []string
-	}{{"indexnow endpoint", announce.IndexNow, endpoints}, {"ping", announce.Ping, h.Ping}, {"hub", announce.Hub, h.Hubs}} {
-		for _, url := range of.urls {
-			t := announce.Target{Kind: of.kind, URL: url}
-			err := t.Check()
-			c.Refuse(err != nil, "%s '%s': %w", of.option, url, err)
-			config.Targets = append(config.Targets, t)
-		}
-	}
-	h.settings.announce = config
+	add("ping", announce.Ping, h.Ping)
+	add("hub", announce.Hub, h.Hubs)
 }
 
 // checkHubs refuses hubs without a feed, once all settings are known.
@@ -110,23 +105,20 @@ func (s *site) loadAnnouncer(ctx context.Context, isNewer bool) bool {
 		return false
 	}
 	s.adopt()
-	damage, err := s.state.announcer.Load(ctx, s.announceConfig(), isNewer, s.app.now())
-	s.logger.OnceIf(damage != nil, zap.WarnLevel, "damaged announcements",
-		"the stored announcements are damaged: they are begun anew", zap.Error(damage))
-	s.logger.OnceIf(err != nil && s.isOwnTrouble(err), zap.WarnLevel, "loading announcements",
-		"announcements wait: they cannot be loaded", zap.Error(err))
+	err := s.state.announcer.Load(ctx, s.announceConfig(), isNewer, s.app.now())
+	if err != nil {
+		s.announcerFailed(err)
+	}
 	return err == nil
 }
 
-// isOwnTrouble reports whether an error of the storage is not that the site is stopped, or that another process was first.
-func (s *site) isOwnTrouble(err error) bool {
-	return s.ctx.Err() == nil && !errors.Is(err, replica.ErrFollows)
-}
-
-// announcerFailed logs once what failed of reading changes, or of storing what is announced.
+// announcerFailed logs once what keeps the announcer from loading, storing or reading what it needs; nil: it has told all targets
+// what was due.
 func (s *site) announcerFailed(err error) {
-	s.logger.OnceIf(err != nil && s.isOwnTrouble(err), zap.WarnLevel, "storing announcements",
-		"announcements wait: cursors cannot be stored, or changes be read", zap.Error(err))
+	// It is no trouble that the site is stopped, or that another process was first.
+	isTrouble := err != nil && s.ctx.Err() == nil && !errors.Is(err, replica.ErrFollows)
+	s.logger.OnceIf(isTrouble, zap.WarnLevel, "announcements",
+		"announcements wait: they cannot be loaded or stored", zap.Error(err))
 }
 
 // announceConfig returns what the site announces, and to whom.
@@ -141,14 +133,15 @@ func (s *site) announceConfig() announce.Config {
 
 // runAnnouncements sends what is due, until the site is stopped.
 func (s *site) runAnnouncements() {
-	if s.announces() && s.handler.IndexNow != nil && !origin.IsPublic(s.origin) {
-		s.logger.Info("changes are not announced by IndexNow: the host is not public")
-	}
-	if s.wantsAnnouncements() && s.private {
-		s.logger.Warn("changes are not announced: " + whyUnannounced)
-	}
-	if !s.announces() {
+	if !s.wantsAnnouncements() {
 		return
+	}
+	if s.private {
+		s.logger.Warn("changes are not announced: " + whyUnannounced)
+		return
+	}
+	if s.handler.IndexNow != nil && !origin.IsPublic(s.origin) {
+		s.logger.Info("changes are not announced by IndexNow: the host is not public")
 	}
 	// Search engines fetch the key file at once, which they can only once the server listens.
 	if !s.app.awaitServing(s.ctx) {
@@ -159,7 +152,7 @@ func (s *site) runAnnouncements() {
 		Now:     s.app.now,
 		Fetch:   s.fetchAnnounced,
 		Ready:   s.announcesNow,
-		Changes: s.moved,
+		Records: func() *store.Generation { return s.published().generation },
 		Done:    s.announced,
 		Failed:  s.announcerFailed,
 	})
@@ -170,25 +163,6 @@ func (s *site) runAnnouncements() {
 func (s *site) announcesNow(ctx context.Context) bool {
 	isSender := s.node == nil || s.node.LeadsSince(AnnounceAfter) && s.node.IsSettled()
 	return isSender && s.main.Load() == nil && s.loadAnnouncer(ctx, false)
-}
-
-// moved yields what has become of pages since a time.
-func (s *site) moved(ctx context.Context, since int64) iter.Seq2[announce.Change, error] {
-	return func(yield func(announce.Change, error) bool) {
-		g := s.published().generation
-		if g == nil {
-			return
-		}
-		for rec, err := range g.Moved(ctx, since) {
-			var c announce.Change
-			if err == nil {
-				c = announce.Change{At: int64(rec.Moved), Path: rec.Path}
-			}
-			if !yield(c, err) {
-				return
-			}
-		}
-	}
 }
 
 // fetchAnnounced requests the key file at the pace of the crawl.
@@ -202,22 +176,22 @@ func (s *site) fetchAnnounced(ctx context.Context, path string) (status int, bod
 
 // announced logs, counts and emits what came of an announcement.
 func (s *site) announced(urls int, o announce.Outcome, t announce.Status) {
-	problem := fmt.Sprint("announce ", t.Kind, t.URL)
-	protocol := zap.String("protocol", string(t.Kind))
+	kind := string(t.Kind)
+	protocol := zap.String("protocol", kind)
 	target := zap.String("target", t.URL)
-	s.logger.Lasting(t.Reason, zap.WarnLevel, problem, "changes were not announced", "changes are announced again",
-		protocol, target, zap.String("reason", t.Reason))
+	s.logger.Lasting(o.Reason, zap.WarnLevel, "announce "+kind+t.URL, "changes were not announced", "changes are announced again",
+		protocol, target, zap.String("reason", o.Reason))
 	result := "failed"
 	switch {
-	case t.Reason == "":
+	case o.Reason == "":
 		result = "accepted"
 		s.logger.Info("changes announced", protocol, target, zap.Int("urls", urls), zap.Int("status", o.Status))
-	case t.Stopped:
+	case o.Refused:
 		result = "refused"
 	}
-	s.app.counts.announced.WithLabelValues(string(t.Kind), result).Add(float64(urls))
+	s.app.counts.announced.WithLabelValues(kind, result).Add(float64(urls))
 	s.app.events.emit(s, "sitemap_announced", map[string]any{
-		"protocol": string(t.Kind), "target": t.URL, "urls": urls, "result": result, "status": o.Status, "reason": t.Reason,
+		"protocol": kind, "target": t.URL, "urls": urls, "result": result, "status": o.Status, "reason": o.Reason,
 	})
 }
 
@@ -235,7 +209,10 @@ func (s *site) tellAnnouncer(ctx context.Context, before *document.Set, out *rep
 		p.Documents[announce.Hub] = feed.ETag
 	}
 	s.state.announcer.Published(p)
-	s.announcerFailed(s.state.announcer.Save(ctx))
+	err := s.state.announcer.Save(ctx)
+	if err != nil {
+		s.announcerFailed(err)
+	}
 }
 
 // keyOf returns the key of IndexNow that a decoded path of a site names; "": none.
@@ -249,25 +226,17 @@ func keyOf(path string) string {
 
 // serveKey serves the key file of IndexNow if the request is for that of the site; false: it is not.
 func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request, key, prefix string) bool {
-	if !onlyReads(r) {
-		return false
-	}
 	id, err := h.idOf(r, prefix)
-	if err != nil {
+	if err != nil || !onlyReads(r) {
 		return false
 	}
 	// Any path may look like a key: it makes no site.
 	s := h.app.lookup(id)
-	if s == nil || s.main.Load() != nil || !s.announces() {
-		return false
-	}
-	if s.state.announcer.Key() != key {
+	if s == nil || s.main.Load() != nil || !s.announces() || s.state.announcer.Key() != key {
 		return false
 	}
 	w.Header().Set("Content-Type", contentText)
 	w.Header().Set("X-Robots-Tag", "noindex")
-	if r.Method == http.MethodGet {
-		_, _ = io.WriteString(w, key) // an error means that the client is gone
-	}
+	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(key))
 	return true
 }

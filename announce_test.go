@@ -84,24 +84,24 @@ func TestPrivateSite(t *testing.T) {
 // TestAnnounced: each announcement is counted and emitted; accepted ones are logged, and each problem once.
 func TestAnnounced(t *testing.T) {
 	b := newBench(t, nil)
-	s, target := b.site("named.example"), announce.Status{Target: announce.Target{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}}
-	failed, refused := target, target
-	failed.Reason, refused.Reason, refused.Stopped = "status 503", "status 422", true
+	s := b.site("named.example")
+	target := announce.Status{Target: announce.Target{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}}
+	failed := announce.Outcome{Status: 503, Reason: "status 503"}
+	refused := announce.Outcome{Status: 422, Reason: "status 422", Refused: true}
 	for i, step := range []struct {
-		status                               int
-		target                               announce.Status
+		outcome                              announce.Outcome
 		result                               string
 		urls, accepted, problems, ofThisKind int
 	}{
-		{202, target, "accepted", 3, 1, 0, 3},
-		{503, failed, "failed", 3, 1, 1, 3},
-		{503, failed, "failed", 2, 1, 1, 5},
-		{200, target, "accepted", 2, 2, 1, 5},
-		{503, failed, "failed", 1, 2, 2, 6},
-		{422, refused, "refused", 1, 2, 3, 1},
+		{announce.Outcome{Status: 202}, "accepted", 3, 1, 0, 3},
+		{failed, "failed", 3, 1, 1, 3},
+		{failed, "failed", 2, 1, 1, 5},
+		{announce.Outcome{Status: 200}, "accepted", 2, 2, 1, 5},
+		{failed, "failed", 1, 2, 2, 6},
+		{refused, "refused", 1, 2, 3, 1},
 	} {
 		before := len(b.app.events.queue)
-		s.announced(step.urls, announce.Outcome{Status: step.status}, step.target)
+		s.announced(step.urls, step.outcome, target)
 		counted := testutil.ToFloat64(b.app.counts.announced.WithLabelValues("indexnow", step.result))
 		if b.logged("changes announced") != step.accepted || b.logged("changes were not announced") != step.problems || int(counted) != step.ofThisKind || len(b.app.events.queue) != before+1 {
 			t.Errorf("step %d: %d and %d lines, %v counted, %d events", i, b.logged("changes announced"), b.logged("changes were not announced"), counted, len(b.app.events.queue)-before)
@@ -172,6 +172,8 @@ func TestAnnouncesNow(t *testing.T) {
 	})
 }
 
+const announcementsWait = "announcements wait: they cannot be loaded or stored"
+
 // TestDamagedAnnouncer: announcements that cannot be read are begun anew, with another key.
 func TestDamagedAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
@@ -183,9 +185,9 @@ func TestDamagedAnnouncer(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.state.announcer = announce.New(file)
-		isLoaded := s.loadAnnouncer(t.Context(), false)
+		isLoaded := s.loadAnnouncer(t.Context(), false) == (i == 0) && s.loadAnnouncer(t.Context(), false)
 		key := s.state.announcer.Key()
-		warnings := b.logged("the stored announcements are damaged: they are begun anew")
+		warnings := b.logged(announcementsWait)
 		if !isLoaded || (key == "0123456789abcdef") != (i == 0) || !announce.IsKey(key) || warnings != i {
 			t.Errorf("%s: loaded %t, key %q, %d warnings", stored, isLoaded, key, warnings)
 		}
@@ -197,7 +199,8 @@ type unreadable struct{ store.Storage }
 
 func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs.ErrPermission }
 
-// TestUnreadAnnouncer: that announcements cannot be loaded is told once. No key is made meanwhile.
+// TestUnreadAnnouncer: that announcements cannot be loaded is told once, until all targets were told of what is due. No key is made
+// meanwhile.
 func TestUnreadAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	s := b.site("named.example")
@@ -207,7 +210,12 @@ func TestUnreadAnnouncer(t *testing.T) {
 			t.Error("it is loaded")
 		}
 	}
-	if n := b.logged("announcements wait: they cannot be loaded"); n != 1 {
+	if n := b.logged(announcementsWait); n != 1 {
+		t.Errorf("it is told %d times", n)
+	}
+	s.announcerFailed(nil)
+	s.loadAnnouncer(t.Context(), false)
+	if n := b.logged(announcementsWait); n != 2 {
 		t.Errorf("it is told %d times", n)
 	}
 }
@@ -215,9 +223,9 @@ func TestUnreadAnnouncer(t *testing.T) {
 // untold are the pages of which search engines are still to be told.
 func untold(s *site) (paths []string) {
 	told := s.state.announcer.Behind()
-	for c := range s.moved(context.Background(), 0) {
-		if c.At > told {
-			paths = append(paths, c.Path)
+	for rec := range s.published().generation.Moved(context.Background(), 0) {
+		if int64(rec.Moved) > told {
+			paths = append(paths, rec.Path)
 		}
 	}
 	return paths

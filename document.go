@@ -60,33 +60,27 @@ func (s *site) fresh() time.Duration {
 
 // setHeader sets the header of a document in a form.
 func setHeader(header http.Header, d *document.Document, f document.Form, fresh time.Duration) {
-	// The values share one allocation, but are the response's own: outer handlers may change them in place.
-	values := make([]string, 0, 8)
-	set := func(name, value string) {
-		values = append(values, value)
-		last := len(values) - 1
-		header[name] = values[last : last+1 : last+1]
-	}
-	set("Etag", d.ETagOf(f))
-	set("X-Robots-Tag", "noindex")
+	header.Set("Etag", d.ETagOf(f))
+	header.Set("X-Robots-Tag", "noindex")
 	if header["Cache-Control"] == nil {
-		set("Cache-Control", "max-age="+strconv.Itoa(int(fresh/time.Second)))
+		header.Set("Cache-Control", "max-age="+strconv.Itoa(int(fresh/time.Second)))
 	}
 	if d.Type != "" {
-		set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Content-Type-Options", "nosniff")
 	}
+	contentType := cmp.Or(d.Type, contentXML)
 	switch f {
 	case document.FormGzip:
-		set("Content-Type", contentGzip)
-		return
+		contentType = contentGzip
 	case document.FormText:
-		set("Content-Type", contentText)
-		return
+		contentType = contentText
 	case document.FormEncoded:
-		set("Content-Encoding", "gzip")
+		header.Set("Content-Encoding", "gzip")
+		fallthrough
+	default:
+		header.Add("Vary", "Accept-Encoding") // to that of outer handlers
 	}
-	set("Content-Type", cmp.Or(d.Type, contentXML))
-	header.Add("Vary", "Accept-Encoding") // to that of outer handlers
+	header.Set("Content-Type", contentType)
 }
 
 // writePlain writes a document, which has its headers, as a client has it that takes no gzip.

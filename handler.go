@@ -36,20 +36,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		// The mounts, which tell the prefix, are known only now.
 		want, prefix, ok = h.wants(r)
 	}
-	if ok && want.key != "" {
-		if h.serveKey(w, r, want.key, prefix) {
-			return nil
-		}
-		// The site may have a text file whose name looks like a key.
-		ok = false
+	isKey := ok && want.key != ""
+	if isKey && h.serveKey(w, r, want.key, prefix) {
+		return nil
 	}
-	if !ok && h.records(r) {
+	switch {
+	case ok && !isKey: // the site may have a text file whose name looks like a key
+		return h.serve(w, r, next, want, prefix)
+	case h.records(r):
 		return h.serveRecording(w, r, next)
 	}
-	if !ok {
-		return next.ServeHTTP(w, r)
-	}
-	return h.serve(w, r, next, want, prefix)
+	return next.ServeHTTP(w, r)
 }
 
 // serve serves what a request is for. It may be one of the module's own, which no visitor gets the response to.
@@ -202,15 +199,12 @@ func (s *site) hasOwn(ctx context.Context, name string) bool {
 	default:
 		return false
 	}
-	now := s.app.now()
-	if !own.isDue(now) {
+	if !own.isDue(s.app.now()) {
 		return own.exists.Load()
 	}
 	exists, err := s.fetcher.hasOwn(ctx, name)
 	if err != nil {
-		// What was known stays.
-		own.askedAt.Store(now.Add(ownRetry - ownInterval).UnixNano())
-		return own.exists.Load()
+		return own.exists.Load() // what was known stays
 	}
 	own.exists.Store(exists)
 	if name == document.LLMs {

@@ -27,7 +27,7 @@ func (st *siteStatus) problem(isAbsent bool) string {
 	}
 	for _, target := range st.Announced {
 		// A target that refuses one request, as it gets too many, may well accept the next.
-		if target.Stopped || target.Failures > 1 {
+		if target.Failures > 1 {
 			return fmt.Sprintf("changes are not announced to %s: %s", target.URL, target.Reason)
 		}
 	}

@@ -71,7 +71,6 @@ func TestProblem(t *testing.T) {
 		"no announcements":  {with(func(st *siteStatus, _ *report.Report) { st.NotAnnounced = "why" }), false, "changes are not announced: why"},
 		"one announcement":  {announced(hub(announce.Status{Failures: 1})), false, ""},
 		"two announcements": {announced(announce.Status{}, hub(announce.Status{Failures: 2})), false, "changes are not announced to https://hub.example: status 403"},
-		"a target for good": {announced(hub(announce.Status{Stopped: true})), false, "changes are not announced to https://hub.example: status 403"},
 	} {
 		if got := test.st.problem(test.isAbsent); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

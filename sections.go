@@ -81,15 +81,13 @@ type sectionStatus struct {
 
 // sectionsStatus is what there is to show of the sections by which a publication was made, in their order.
 func (s *site) sectionsStatus(served *publication) []sectionStatus {
-	listed := make(map[string]document.Section)
-	for _, section := range served.snapshot.Sections() {
-		listed[section.Name] = section
-	}
+	listed := served.snapshot.Sections()
 	var all []sectionStatus
 	for _, name := range served.sections.names() {
-		st := sectionStatus{Section: listed[name]}
-		st.Name = name
-		if st.Pages > 0 {
+		st := sectionStatus{Section: document.Section{Name: name}}
+		i := slices.IndexFunc(listed, func(s document.Section) bool { return s.Name == name })
+		if i >= 0 {
+			st.Section = listed[i]
 			st.Sitemap = s.origin + s.docPath(document.NameOfSection(name))
 		}
 		all = append(all, st)

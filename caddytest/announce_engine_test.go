@@ -195,7 +195,6 @@ func (e *engine) received() int {
 type announced struct {
 	Reason            string
 	Waiting, Accepted int
-	Stopped           bool
 	Last, Next        time.Time
 }
 

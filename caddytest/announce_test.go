@@ -16,6 +16,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
 )
 
+const announcementsWait = "announcements wait: they cannot be loaded or stored"
+
 const indexNow = "indexnow {\n endpoint {engine}/indexnow\n }"
 
 // TestAnnounced: what is announced of a site, from its first crawl on, and where that shows.
@@ -150,8 +152,8 @@ func (s *announcer) minutesPass(n int) {
 	}
 }
 
-// TestAnnouncedFailures: an engine that fails is said once, and left alone as long as it is to be. A reload tries again, but not at
-// once. Refreshes and Stop do not wait.
+// TestAnnouncedFailures: an engine that fails is said once, and left alone as long as it is to be. What it refuses for good is not sent
+// again. Refreshes and Stop do not wait.
 func TestAnnouncedFailures(t *testing.T) {
 	reply := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -162,12 +164,12 @@ func TestAnnouncedFailures(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		respond http.HandlerFunc
-		after   time.Duration // 0: not before a reload
+		after   time.Duration
 		reason  string
 	}{
-		"422":                {reply(422), 0, "set base_url"},
+		"422":                {reply(422), time.Hour, "set base_url"},
 		"429 for an hour":    {reply(429), time.Hour, "status 429"},
-		"nobody listens any": {nil, time.Minute, "refused"},
+		"nobody listens any": {nil, 10 * time.Minute, "refused"},
 		"hangs":              {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,18 +193,24 @@ func TestAnnouncedFailures(t *testing.T) {
 				return
 			}
 			a := s.target(func(a announced) bool { return a.Reason != "" })
-			if got := a.Next.Sub(a.Last); !strings.Contains(a.Reason, test.reason) || a.Stopped != (test.after == 0) || !a.Stopped && got.Round(time.Minute) != test.after {
+			if got := a.Next.Sub(a.Last); !strings.Contains(a.Reason, test.reason) || a.Waiting > 0 && got.Round(time.Minute) != test.after {
+				t.Errorf("%+v", a)
+			}
+			isRefused := name == "422"
+			if a.Waiting == 0 != isRefused {
 				t.Errorf("%+v", a)
 			}
 			s.page("b.html", "2026-02-02")
 			s.Refreshes(2)
 			line := s.Logged(`"level":"warn"`, "changes were not announced", `"target":"`+s.engine.URL+`/indexnow"`, test.reason)
-			if n := len(s.LogLines(`"level":"warn"`, "sitemap")); n != 1 || s.engine.received() > 1 || strings.ContainsAny(line, "\x1b\u202e") || a.Stopped && !strings.Contains(line, "until the configuration is reloaded") {
+			if n := len(s.LogLines(`"level":"warn"`, "sitemap")); n != 1 || s.engine.received() > 1 || strings.ContainsAny(line, "\x1b\u202e") {
 				t.Errorf("%d requests, %d warnings: %s", s.engine.received(), n, line)
 			}
 			s.engine.set(nil)
-			if a.Stopped {
-				s.Reload(s.caddyfile(indexNow))
+			if isRefused {
+				s.Stop()
+				s.minutesPass(60)
+				s.Begin(s.caddyfile(indexNow))
 				s.engine.wants("indexnow /b.html")
 			}
 		})
@@ -216,7 +224,7 @@ func TestAnnouncedShadowed(t *testing.T) {
 	s.page("a.html", "2026-02-02")
 	s.Refreshes(1)
 	a := s.target(func(a announced) bool { return a.Reason != "" })
-	if n := s.engine.received(); n != 0 || a.Stopped || a.Waiting != 1 || !strings.Contains(a.Reason, "nothing was sent: key file "+origin+"/"+s.key()+".txt: it returns") {
+	if n := s.engine.received(); n != 0 || a.Waiting != 1 || !strings.Contains(a.Reason, "nothing was sent: key file "+origin+"/"+s.key()+".txt: it returns") {
 		t.Errorf("%d requests, %+v", n, a)
 	}
 	s.Stop()
@@ -225,8 +233,8 @@ func TestAnnouncedShadowed(t *testing.T) {
 	s.engine.wants("indexnow /a.html")
 }
 
-// TestAnnouncedKilled: the process is killed after the engine has received a batch, and before it has the response. The batch is sent once
-// more, ten minutes later.
+// TestAnnouncedKilled: the process is killed after the engine has received a batch, and before it has the response. The batch is sent again,
+// ten minutes later.
 func TestAnnouncedKilled(t *testing.T) {
 	s := prepareAnnouncer(t, "index.html", "a.html", "b.html")
 	child := func() *harness.Child {
@@ -331,7 +339,7 @@ func TestAnnouncedDamaged(t *testing.T) {
 	s.Refreshes(1)
 	s.page("a.html", "2026-02-02")
 	s.Refreshes(2)
-	if n := len(s.LogLines(`"level":"warn"`, "they cannot be loaded")); n != 1 || s.engine.received() != 0 {
+	if n := len(s.LogLines(`"level":"warn"`, announcementsWait)); n != 1 || s.engine.received() != 0 {
 		t.Errorf("%d warnings, %d requests", n, s.engine.received())
 	}
 	harness.Must(t, os.Remove(path))
@@ -349,7 +357,7 @@ func TestAnnouncedDamaged(t *testing.T) {
 		s.Refreshes(2)
 		s.Stop()
 	}
-	if n := len(s.LogLines(`"level":"warn"`, "begun anew")); len(s.key()) != 32 || n != 1 {
+	if n := len(s.LogLines(`"level":"warn"`, announcementsWait, "begun anew")); len(s.key()) != 32 || n != 1 {
 		t.Errorf("the key is %q, %d warnings\n%s", s.key(), n, s.SitemapLog())
 	}
 }

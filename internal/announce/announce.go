@@ -26,24 +26,15 @@ const DefaultEndpoint = "https://api.indexnow.org/indexnow"
 // Kind is a protocol by which changes are announced.
 type Kind string
 
-// The protocols. Each has a row in protocols and a case in newJob. Those but IndexNow tell of one document.
+// The protocols. Each has a row in intervals and a case in request. Those but IndexNow tell of one document.
 const (
 	IndexNow Kind = "indexnow" // changed URLs: https://www.indexnow.org/documentation
 	Ping     Kind = "ping"     // the URL of the sitemap: https://www.sitemaps.org/protocol.html#submit_ping
 	Hub      Kind = "hub"      // the URL of the feed: WebSub, with the publishing of PubSubHubbub 0.3, section 7.1
 )
 
-// protocol is how targets of a Kind are told of changes.
-type protocol struct {
-	interval time.Duration // the least time between two notices of one URL to a target
-	final    []int         // statuses after which nothing else is to be expected
-}
-
-var protocols = map[Kind]protocol{
-	IndexNow: {interval: 10 * time.Minute, final: []int{400, 422}},
-	Ping:     {interval: time.Hour, final: []int{404, 410}},
-	Hub:      {interval: 5 * time.Minute, final: []int{404, 410}},
-}
+// intervals are the least times between two notices of one URL to a target.
+var intervals = map[Kind]time.Duration{IndexNow: 10 * time.Minute, Ping: time.Hour, Hub: 5 * time.Minute}
 
 // Target is an endpoint of IndexNow, the URL of a ping with {sitemap} in it, or a hub.
 type Target struct {
@@ -68,7 +59,6 @@ type Status struct {
 	Waiting  int       `json:"waiting"`            // URLs that it is still to be told, those that are being sent included
 	Accepted int       `json:"accepted"`           // URLs in requests that it accepted, since it was configured
 	Failures int       `json:"failures,omitempty"` // requests in a row that were not accepted
-	Stopped  bool      `json:"stopped,omitempty"`  // nothing is sent until a restart or reload
 	Reason   string    `json:"reason,omitempty"`   // why the last request was not accepted, and what to do
 	Last     time.Time `json:"last,omitzero"`      // when the last request began or ended
 	Next     time.Time `json:"next,omitzero"`      // when what waits may be sent; zero: nothing waits
@@ -84,16 +74,15 @@ func (t Target) Check() error {
 	if _, err := origin.ParseURL(t.URL); err != nil {
 		return err
 	}
-	rest := strings.ReplaceAll(t.URL, "{sitemap}", "")
-	hasSitemap := rest != t.URL
-	if t.Kind == Ping && !hasSitemap {
-		return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces")
-	}
-	if t.Kind != Ping && hasSitemap {
-		return errors.New("{sitemap} is replaced in the URL of a ping only: remove it")
+	rest := t.URL
+	if t.Kind == Ping {
+		rest = strings.ReplaceAll(t.URL, "{sitemap}", "")
+		if rest == t.URL {
+			return errors.New("the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces")
+		}
 	}
 	if strings.Contains(rest, "{") {
-		return errors.New("other placeholders are not replaced")
+		return errors.New("no placeholder is replaced but {sitemap} in the URL of a ping: remove it")
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -34,14 +33,13 @@ type Announcer struct {
 	mu        sync.Mutex // guards the rest
 	config    Config
 	state     state
-	isLoaded  bool
 	selecting int64           // nothing from then on is told, as a selection is under way; 0: none is
 	documents map[Kind]string // digests of what is published
 }
 
 // state is what is stored: a value of its own.
 type state struct {
-	Key     string    `json:"key"`             // of IndexNow
+	Key     string    `json:"key"`             // of IndexNow; "": nothing is loaded
 	Known   bool      `json:"known,omitempty"` // the site was crawled once, so that pages found since are new
 	Targets []*target `json:"targets,omitempty"`
 }
@@ -52,53 +50,50 @@ func New(file File) *Announcer {
 }
 
 // Load sets the configuration, and loads what is stored unless that is loaded and nothing newer is. Without it, the site would get
-// another key. What is damaged is begun anew: damage is why.
-func (a *Announcer) Load(ctx context.Context, c Config, isNewer bool, now time.Time) (damage, err error) {
+// another key. What is damaged is begun anew, which is an error once.
+func (a *Announcer) Load(ctx context.Context, c Config, isNewer bool, now time.Time) error {
 	a.loading.Lock()
 	defer a.loading.Unlock()
-	a.mu.Lock()
-	isLoaded := a.isLoaded && !isNewer
-	a.mu.Unlock()
+	if a.Key() != "" && !isNewer {
+		a.configure(c, now, nil)
+		return nil
+	}
 	var s state
-	if !isLoaded {
-		damage, err = a.load(ctx, &s, c.Key)
-	}
-	if err != nil {
-		return damage, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !isLoaded {
-		a.state = s
-		a.isLoaded = true
-	}
-	a.config = c
-	a.state.configure(c, now)
-	return damage, nil
-}
-
-// load loads what is stored. A key that is made is used once it is stored: else another process would have another one.
-func (a *Announcer) load(ctx context.Context, s *state, key string) (damage, err error) {
+	var damage error
 	data, err := a.file.Load(ctx)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return err
 	}
 	if data != nil {
-		damage = json.Unmarshal(data, s)
+		damage = json.Unmarshal(data, &s)
 	}
 	if damage != nil {
-		*s = state{} // a part of it may have been read
+		s = state{} // a part of it may have been read
+		damage = fmt.Errorf("what is stored is damaged, and begun anew: %w", damage)
 	}
-	s.Key = cmp.Or(key, s.Key)
-	if IsKey(s.Key) {
-		return damage, nil
+	s.Key = cmp.Or(c.Key, s.Key)
+	if !IsKey(s.Key) {
+		s.Key = fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) // it is public
+		// It is used once it is stored: else another process would have another one.
+		err = a.file.Save(ctx, func() ([]byte, error) { return json.Marshal(s) })
+		if err != nil {
+			return err
+		}
 	}
-	s.Key = fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) // it is public
-	return damage, a.file.Save(ctx, func() ([]byte, error) { return json.Marshal(s) })
+	a.configure(c, now, &s)
+	return damage
 }
 
-// configure sets the key and the targets. Those that are kept go on, and new ones are told what changes from now on.
-func (s *state) configure(c Config, now time.Time) {
+// configure sets the configuration and what was loaded; nil: that is there. Targets that are kept go on, and new ones are told what
+// changes from now on.
+func (a *Announcer) configure(c Config, now time.Time, loaded *state) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &a.state
+	if loaded != nil {
+		*s = *loaded
+	}
+	a.config = c
 	s.Key = cmp.Or(c.Key, s.Key)
 	was := s.Targets
 	s.Targets = nil
@@ -112,9 +107,8 @@ func (s *state) configure(c Config, now time.Time) {
 		if i := slices.IndexFunc(was, isIt); i >= 0 {
 			t = was[i]
 		}
-		isBeyond := t.Told.At > math.MaxUint32 // which no record reaches: the clock was wrong
-		if of.Kind == IndexNow && (t.Told.At == 0 || isBeyond) {
-			t.Told = Change{At: now.Unix()}
+		if of.Kind == IndexNow && t.Told.At == 0 {
+			t.Told.At = now.Unix()
 		}
 		s.Targets = append(s.Targets, t)
 	}
@@ -122,10 +116,7 @@ func (s *state) configure(c Config, now time.Time) {
 
 // Save stores what is to be stored, if it is loaded.
 func (a *Announcer) Save(ctx context.Context) error {
-	a.mu.Lock()
-	isLoaded := a.isLoaded
-	a.mu.Unlock()
-	if !isLoaded {
+	if a.Key() == "" {
 		return nil
 	}
 	// What is encoded is what there is when it is written.
@@ -149,7 +140,7 @@ func (a *Announcer) Status(now time.Time) (all []Status) {
 	defer a.mu.Unlock()
 	for _, t := range a.state.Targets {
 		s := t.Status
-		if s.Waiting > 0 && !s.Stopped {
+		if s.Waiting > 0 {
 			s.Next = t.due(now)
 		}
 		all = append(all, s)
@@ -162,13 +153,12 @@ func (a *Announcer) Select(now time.Time) indexing.Notices {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.selecting = now.Unix()
-	n := indexing.Notices{Now: a.selecting, IsKnown: a.state.Known}
+	n := indexing.Notices{Now: a.selecting, IsKnown: a.state.Known, Behind: a.state.behind()}
 	for _, t := range a.state.Targets {
 		if t.Kind == IndexNow {
 			n.Told = max(n.Told, t.Told.At, t.Until.At)
 		}
 	}
-	n.Behind = cmp.Or(a.state.behind(), n.Told)
 	return n
 }
 
@@ -179,10 +169,9 @@ func (a *Announcer) Behind() int64 {
 	return a.state.behind()
 }
 
-// behind is Behind. A target that is stopped is not behind.
 func (s *state) behind() (at int64) {
 	for _, t := range s.Targets {
-		if t.Kind == IndexNow && !t.Stopped {
+		if t.Kind == IndexNow {
 			at = cmp.Or(min(at, t.Told.At), t.Told.At)
 		}
 	}

@@ -2,14 +2,15 @@ package announce
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
-	"iter"
-	"slices"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // memory is a file in memory.
@@ -51,8 +52,8 @@ func publicly(kinds ...Kind) Config {
 func loaded(t *testing.T, file File, c Config) *Announcer {
 	t.Helper()
 	a := New(file)
-	if damage, err := a.Load(t.Context(), c, false, epoch); damage != nil || err != nil {
-		t.Fatal(damage, err)
+	if err := a.Load(t.Context(), c, false, epoch); err != nil {
+		t.Fatal(err)
 	}
 	return a
 }
@@ -84,20 +85,23 @@ func TestKey(t *testing.T) {
 			file.data = []byte(test.stored)
 		}
 		a := New(file)
-		damage, err := a.Load(t.Context(), test.config, false, epoch)
+		err := a.Load(t.Context(), test.config, false, epoch)
 		got := a.Key()
 		isDamaged := strings.Contains(name, "number")
-		if err != nil || !IsKey(got) || test.want != "" && got != test.want || test.want == "" && got == made || (damage != nil) != isDamaged {
-			t.Errorf("%s: got %q, want %q; %v, %v", name, got, test.want, damage, err)
+		if !IsKey(got) || test.want != "" && got != test.want || test.want == "" && got == made || (err != nil) != isDamaged {
+			t.Errorf("%s: got %q, want %q; %v", name, got, test.want, err)
+		}
+		if err := a.Load(t.Context(), test.config, false, epoch); err != nil || a.Key() != got {
+			t.Errorf("%s: loaded again, got %q, want %q; %v", name, a.Key(), got, err)
 		}
 	}
 	file = &memory{fails: fs.ErrPermission}
 	a := New(file)
-	if _, err := a.Load(t.Context(), unset, false, epoch); !errors.Is(err, fs.ErrPermission) || a.Key() != "" || a.Save(t.Context()) != nil {
+	if err := a.Load(t.Context(), unset, false, epoch); !errors.Is(err, fs.ErrPermission) || a.Key() != "" || a.Save(t.Context()) != nil {
 		t.Errorf("unreadable: the key is %q, %v", a.Key(), err)
 	}
 	file.fails = nil
-	if _, err := a.Load(t.Context(), unset, false, epoch); err != nil || a.Key() == "" {
+	if err := a.Load(t.Context(), unset, false, epoch); err != nil || a.Key() == "" {
 		t.Errorf("readable again: the key is %q, %v", a.Key(), err)
 	}
 }
@@ -109,7 +113,6 @@ func TestConfigure(t *testing.T) {
 		{"kind":"hub","url":"https://engine.invented/hub","told":{"path":"digest"}}]}`
 	c := publicly(IndexNow, IndexNow, Ping, Hub)
 	a := loaded(t, &memory{data: []byte(stored)}, c)
-	now := Change{At: epoch.Unix()}
 	for i, want := range []Change{{7, "/a"}, {}, {Path: "digest"}} {
 		if got := a.state.Targets[i]; got.Told != want {
 			t.Errorf("target %d: told up to %v, want %v", i, got.Told, want)
@@ -117,18 +120,6 @@ func TestConfigure(t *testing.T) {
 	}
 	if n := len(a.state.Targets); n != 3 || a.state.Targets[0].Accepted != 3 {
 		t.Errorf("%d targets: %+v", n, a.Status(epoch))
-	}
-	for name, test := range map[string]struct {
-		told int64
-		want Change
-	}{
-		"a clock that was ahead": {1 << 40, now},
-		"of another version":     {0, now},
-	} {
-		data, _ := json.Marshal(state{Key: key, Targets: []*target{{Status: Status{Target: c.Targets[0]}, Told: Change{At: test.told}}}})
-		if got := loaded(t, &memory{data: data}, c).state.Targets[0].Told; got != test.want {
-			t.Errorf("%s: told up to %v, want %v", name, got, test.want)
-		}
 	}
 	for _, origin := range []string{"http://localhost", "https://192.0.2.1", "https://wiki.internal"} {
 		c.Origin = origin
@@ -155,19 +146,6 @@ func TestFormer(t *testing.T) {
 // TestPublished: documents are told of once the site was crawled once, and when they are others than the target was told.
 func TestPublished(t *testing.T) {
 	a := loaded(t, new(memory), publicly(Ping, Hub))
-	r := &Runner{Now: func() time.Time { return epoch }}
-	publish := func(sitemap string, first, complete bool) (waiting []int) {
-		a.Published(Publication{first, complete, map[Kind]string{Ping: sitemap, Hub: "feed of " + sitemap}})
-		for _, s := range a.state.Targets {
-			b, err := a.choose(t.Context(), r, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			waiting = append(waiting, b.waiting)
-			s.Until = b.end
-		}
-		return waiting
-	}
 	for i, step := range []struct {
 		sitemap         string
 		first, complete bool
@@ -186,14 +164,17 @@ func TestPublished(t *testing.T) {
 		{"new", true, true, false, 0},
 		{"next", false, false, false, 1},
 	} {
-		if got := publish(step.sitemap, step.first, step.complete); got[0] != step.want || step.sitemap != "" && got[1] != step.want {
-			t.Errorf("step %d: %v wait, want %d", i, got, step.want)
-		}
+		documents := map[Kind]string{Ping: step.sitemap, Hub: "feed of " + step.sitemap}
+		a.Published(Publication{step.first, step.complete, documents})
 		for _, s := range a.state.Targets {
-			if step.accepts {
-				s.told(1, epoch)
+			b, err := a.choose(t.Context(), nil, s, epoch)
+			isThere := step.sitemap != "" || s.Kind == Ping
+			if err != nil || isThere && b.waiting != step.want {
+				t.Errorf("step %d: %s waits for %d, %v, want %d", i, s.Kind, b.waiting, err, step.want)
 			}
-			s.Until = Change{}
+			if step.accepts {
+				s.tell(&b, epoch)
+			}
 		}
 	}
 	feedless := loaded(t, new(memory), publicly(Hub))
@@ -210,28 +191,93 @@ func TestSelect(t *testing.T) {
 	s := a.state.Targets[0]
 	s.Told = Change{100, "/a"}
 	s.Until = Change{At: 200}
-	if n := a.Select(epoch); n.Told != 200 || n.Now != epoch.Unix() || a.Behind() != 100 {
+	if n := a.Select(epoch); n.Told != 200 || n.Now != epoch.Unix() || n.Behind != 100 || a.Behind() != 100 {
 		t.Errorf("got %+v, behind %d", n, a.Behind())
 	}
-	s.Until = Change{}
 	now := epoch.Add(time.Minute)
-	r := &Runner{
-		Now: func() time.Time { return now },
-		Changes: func(context.Context, int64) iter.Seq2[Change, error] {
-			return func(yield func(Change, error) bool) {
-				_ = yield(Change{epoch.Unix() - 1, "/before"}, nil) && yield(Change{epoch.Unix(), "/found"}, nil)
-			}
-		},
-	}
-	for _, want := range [][]string{{"/before"}, {"/before", "/found"}} {
-		b, err := a.choose(t.Context(), r, s)
-		if err != nil || !slices.Equal(b.paths, want) {
-			t.Errorf("got %q, %v, want %q", b.paths, err, want)
+	records := moved(t, Change{epoch.Unix() - 1, "/before"}, Change{epoch.Unix(), "/found"})
+	r := &Runner{Records: func() *store.Generation { return records }}
+	for _, want := range []int{1, 2} {
+		b, err := a.choose(t.Context(), r, s, now)
+		if err != nil || len(b.changes) != want || b.changes[0].Path != "/before" {
+			t.Errorf("got %v, %v, want %d", b.changes, err, want)
 		}
 		a.Published(Publication{})
 	}
-	s.Stopped = true
-	if a.Behind() != 0 {
-		t.Error("a target that is stopped is behind")
+}
+
+// moved are records with these changes.
+func moved(t *testing.T, changes ...Change) *store.Generation {
+	t.Helper()
+	s := store.New(store.NewMemory(), "")
+	if err := s.Open(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var records []store.Record
+	for _, c := range changes {
+		records = append(records, store.Record{Path: c.Path, Moved: uint32(c.At)})
+	}
+	w := s.Last().Writer()
+	w.Put("", records, nil, nil)
+	g, err := w.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestTell: what a target is told is noted before and after. What may have been received, as Caddy was stopped or there was no
+// response, is sent again after the interval; while nothing can be stored, nothing is sent.
+func TestTell(t *testing.T) {
+	now := epoch
+	var outcomes []string
+	var failed error
+	file := new(memory)
+	e := newEngine(t)
+	config := e.config(IndexNow)
+	config.Daily = DefaultDaily
+	a := loaded(t, file, config)
+	a.Published(Publication{Complete: true, Documents: make(map[Kind]string)})
+	records := moved(t, Change{epoch.Unix() + 1, "/a"}, Change{epoch.Unix() + 2, "/b"})
+	r := &Runner{
+		Client:  NewClient("test", 1),
+		Now:     func() time.Time { return now },
+		Fetch:   site,
+		Records: func() *store.Generation { return records },
+		Done:    func(urls int, o Outcome, _ Status) { outcomes = append(outcomes, fmt.Sprint(urls, o.Reason == "")) },
+		Failed:  func(err error) { failed = err },
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	for i, step := range []struct {
+		ctx     context.Context
+		at      time.Duration
+		saves   error
+		respond http.HandlerFunc
+		waiting int
+		pause   time.Duration
+		sent    int // requests so far
+		done    string
+	}{
+		{t.Context(), time.Second, nil, nil, 2, time.Second, 0, ""},
+		{t.Context(), 3 * time.Second, fs.ErrPermission, nil, 2, time.Minute, 0, ""},
+		{t.Context(), 603 * time.Second, nil, hijack(""), 2, 0, 1, "2 false"},
+		{t.Context(), 1202 * time.Second, nil, nil, 2, time.Second, 1, ""},
+		{stopped, 1203 * time.Second, nil, func(http.ResponseWriter, *http.Request) { stop() }, 2, time.Minute, 2, ""},
+		{t.Context(), 1802 * time.Second, nil, nil, 2, time.Second, 2, ""},
+		{t.Context(), 1803 * time.Second, nil, nil, 0, 0, 3, "2 true"},
+		{t.Context(), 1804 * time.Second, nil, nil, 0, time.Minute, 3, ""},
+	} {
+		now = epoch.Add(step.at)
+		outcomes = nil
+		file.fails = step.saves
+		e.mu.Lock()
+		e.respond = step.respond
+		e.mu.Unlock()
+		pause := a.tellAll(step.ctx, r)
+		s := a.Status(now)[0]
+		done := strings.Join(outcomes, ", ")
+		if s.Waiting != step.waiting || pause != step.pause || e.requests != step.sent || done != step.done || !errors.Is(failed, step.saves) {
+			t.Errorf("step %d: %d wait, pause %s, %d requests, %q, %v, want %+v", i, s.Waiting, pause, e.requests, done, failed, step)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,56 +20,66 @@ import (
 const (
 	maxHeader  = 64 << 10 // bytes of a response's header
 	maxExcerpt = 200      // bytes of a body, or of an error, that are quoted
+
+	tooMany = 10 * time.Minute // after a 429 without Retry-After
 )
 
 // notice is what a target is told.
 type notice struct {
 	Target
-	Config          // with the key
-	paths  []string // of the pages that changed
+	Config           // with the key
+	changes []Change // of pages
 }
 
 // request returns the request that tells the target.
 func (n *notice) request(ctx context.Context) (*http.Request, error) {
-	post := func(contentType, body string) (*http.Request, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL, strings.NewReader(body))
-		if err == nil {
-			r.Header.Set("Content-Type", contentType)
-		}
-		return r, err
-	}
+	method := http.MethodPost
+	at := n.URL
+	var contentType, body string
 	switch n.Kind {
 	case Ping:
-		at := strings.ReplaceAll(n.URL, "{sitemap}", url.QueryEscape(n.Sitemap))
-		return http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+		method = http.MethodGet
+		at = strings.ReplaceAll(at, "{sitemap}", url.QueryEscape(n.Sitemap))
 	case Hub:
-		form := url.Values{"hub.mode": {"publish"}, "hub.url": {n.Feed}}
-		return post("application/x-www-form-urlencoded", form.Encode())
+		contentType = "application/x-www-form-urlencoded"
+		body = url.Values{"hub.mode": {"publish"}, "hub.url": {n.Feed}}.Encode()
+	case IndexNow:
+		contentType = "application/json; charset=utf-8"
+		body = n.submission()
 	}
-	// https://www.indexnow.org/documentation
+	r, err := http.NewRequestWithContext(ctx, method, at, strings.NewReader(body))
+	if err == nil && contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	return r, err
+}
+
+// submission is the body of a request of IndexNow: https://www.indexnow.org/documentation
+func (n *notice) submission() string {
 	_, host, _ := strings.Cut(n.Origin, "://")
 	var urls []string
-	for _, path := range n.paths {
-		urls = append(urls, n.Origin+path)
+	for _, c := range n.changes {
+		urls = append(urls, n.Origin+c.Path)
 	}
 	body, _ := json.Marshal(map[string]any{ // of strings: there are no errors
 		"host":        host,
 		"key":         n.Key,
-		"keyLocation": n.Origin + n.keyPath(),
+		"keyLocation": n.keyFile(),
 		"urlList":     urls,
 	})
-	return post("application/json; charset=utf-8", string(body))
+	return string(body)
 }
 
-// keyPath is the path of the key file.
+// keyPath is the path of the key file, and keyFile its URL.
 func (n *notice) keyPath() string { return n.Prefix + "/" + n.Key + ".txt" }
+func (n *notice) keyFile() string { return n.Origin + n.keyPath() }
 
-// Outcome is what came of a notice. Its zero value: nobody has tried to send it.
+// Outcome is what came of a notice.
 type Outcome struct {
-	Requested  bool          // the request was made, or at least begun: it may have been received
 	Status     int           // of the response; 0: there was none
-	RetryAfter time.Duration // what the response asks for, at most a day; 0: nothing
 	Reason     string        // why it was not accepted, and what to do; printable. "": it was accepted
+	Refused    bool          // for good: its URLs are not sent again
+	RetryAfter time.Duration // the least time until the next request after one that was not accepted
 }
 
 // Client tells targets, of many sites at once. It follows no redirects.
@@ -98,15 +109,28 @@ func NewClient(userAgent string, atOnce int) *Client {
 // Fetch requests a path of a site, as a visitor does.
 type Fetch func(ctx context.Context, path string) (status int, body []byte, err error)
 
-// send tells a target, for which it takes 30 seconds at most, if the key file is as it must be, and once it has its turn.
-func (c *Client) send(ctx context.Context, n *notice, fetch Fetch) Outcome {
-	if n.Kind == IndexNow {
-		if err := n.checkKeyFile(ctx, fetch); err != nil {
-			return Outcome{Reason: "nothing was sent: key file " + n.Origin + n.keyPath() + ": " + err.Error()}
-		}
+// checkKeyFile requests the key file as an endpoint of IndexNow will, and says why that would refuse it.
+func (n *notice) checkKeyFile(ctx context.Context, fetch Fetch) (o Outcome) {
+	if n.Kind != IndexNow {
+		return o
 	}
+	status, body, err := fetch(ctx, n.keyPath())
+	isKey := status == http.StatusOK && strings.TrimSpace(string(body)) == n.Key
+	begin := "nothing was sent: key file " + n.keyFile() + ": "
+	switch {
+	case err != nil:
+		o.Reason = begin + excerpt(err.Error())
+	case !isKey:
+		o.Reason = fmt.Sprintf("%sit returns %d, and not the key: "+
+			"let requests for it reach the sitemap directive before anything else", begin, status)
+	}
+	return o
+}
+
+// send tells a target, once it has its turn, for which it takes 30 seconds at most.
+func (c *Client) send(ctx context.Context, n *notice) Outcome {
 	if !c.slots.Take(ctx) {
-		return Outcome{}
+		return Outcome{} // ctx has ended
 	}
 	defer c.slots.Release()
 	r, err := n.request(ctx)
@@ -116,79 +140,56 @@ func (c *Client) send(ctx context.Context, n *notice, fetch Fetch) Outcome {
 	r.Header.Set("User-Agent", c.userAgent)
 	res, err := c.http.Do(r)
 	if err != nil {
-		return unanswered(err)
+		// It may have been received.
+		return Outcome{Reason: cause(err), RetryAfter: intervals[n.Kind]}
 	}
 	defer res.Body.Close()
-	o := Outcome{
-		Requested:  true,
-		Status:     res.StatusCode,
-		RetryAfter: wait.RetryAfter(res.Header, time.Now(), 0),
-	}
-	if o.Status/100 != 2 {
+	o := Outcome{Status: res.StatusCode}
+	if o.Status/100 != 2 { // 202 means that the key is still to be checked
 		o.Reason = n.reason(res)
+		o.Refused = n.Kind == IndexNow && (o.Status == 400 || o.Status == 422)
+		o.RetryAfter = wait.RetryAfter(res.Header, time.Now(), 0)
+	}
+	if o.Status == http.StatusTooManyRequests {
+		o.RetryAfter = cmp.Or(o.RetryAfter, tooMany)
 	}
 	return o
 }
 
-// unanswered is what came of a request without a response.
-func unanswered(err error) Outcome {
-	o := Outcome{Requested: true}
-	err = errors.Unwrap(err) // without the URL
+// cause is why there is no response: without the URL, and without ports, which are never the same twice.
+func cause(err error) string {
+	err = errors.Unwrap(err)
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		o.Requested = failed.Op != "dial"                 // else nobody can have received it
-		err = fmt.Errorf("%s: %w", failed.Op, failed.Err) // without ports, which are never the same twice
+		err = failed.Err
 	}
-	o.Reason = excerpt(err.Error())
-	return o
-}
-
-// checkKeyFile requests the key file as an endpoint will. The error, which is printable, is why that would refuse it.
-func (n *notice) checkKeyFile(ctx context.Context, fetch Fetch) error {
-	status, body, err := fetch(ctx, n.keyPath())
-	if err != nil {
-		return errors.New(excerpt(err.Error()))
-	}
-	if status != http.StatusOK || strings.TrimSpace(string(body)) != n.Key {
-		return fmt.Errorf("it returns %d, and not the key: "+
-			"let requests for it reach the sitemap directive before anything else", status)
-	}
-	return nil
+	return excerpt(err.Error())
 }
 
 // reason says why a response does not accept a notice, and what to do.
 func (n *notice) reason(res *http.Response) string {
-	status := res.StatusCode
-	remedy := n.remedy(status)
-	if status/100 == 3 {
+	remedy := "it is tried again"
+	switch status := res.StatusCode; {
+	case status/100 == 3:
 		remedy = "configure the URL to which it redirects, if that is right: " + excerpt(res.Header.Get("Location"))
+	case status == 404 || status == 410:
+		remedy = "correct or remove the URL"
+	case n.Kind != IndexNow:
+	case status == 400:
+		remedy = "check that the URL is an endpoint of IndexNow, such as " + DefaultEndpoint
+	case status == 403:
+		remedy = "check that " + n.keyFile() + " can be reached from the internet and holds the key"
+	case status == 422:
+		remedy = "check that visitors know the site as " + n.Origin + ", else set base_url"
 	}
-	text := fmt.Sprintf("status %d: %s", status, remedy)
-	if status == http.StatusSwitchingProtocols {
-		return text // after which no timeout holds
+	text := fmt.Sprintf("status %d: %s", res.StatusCode, remedy)
+	if res.StatusCode < 400 {
+		return text
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxExcerpt))
 	if quoted := excerpt(string(body)); quoted != "" {
 		text += "; response: " + quoted
 	}
 	return text
-}
-
-// remedy says what to do where a notice is not accepted.
-func (n *notice) remedy(status int) string {
-	if status == 404 || status == 410 {
-		return "correct or remove the URL"
-	}
-	if n.Kind == IndexNow {
-		switch status {
-		case 400:
-			return "check that the URL is an endpoint of IndexNow, such as " + DefaultEndpoint
-		case 403:
-			return "check that " + n.Origin + n.keyPath() + " can be reached from the internet and holds the key"
-		case 422:
-			return "check that visitors know the site as " + n.Origin + ", else set base_url"
-		}
-	}
-	return "it is tried again"
 }
 
 // excerpt makes the beginning of a stranger's text printable.

@@ -150,9 +150,9 @@ func bomb(w http.ResponseWriter, _ *http.Request) {
 	_, _ = gzip.NewWriter(w).Write(make([]byte, 64<<20))
 }
 
-// TestSend: what a target may respond, and what follows: when the next request is due, or that there is none.
+// TestSend: what a target may respond, and what follows: when the next request is due, and whether its URLs are sent again.
 func TestSend(t *testing.T) {
-	const stop, minute, hour = -1, time.Minute, time.Hour
+	const minute, hour = time.Minute, time.Hour
 	endless := func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := w.Write(make([]byte, 64<<20)); err == nil {
 			t.Error("64 MiB of a body were read")
@@ -172,8 +172,8 @@ func TestSend(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    Kind
 		respond http.HandlerFunc
-		next    time.Duration // stop: nothing is sent any more
-		reason  string        // a part of it; "": it is accepted
+		next    time.Duration
+		reason  string // a part of it; "": it is accepted
 	}{
 		"200":                                {IndexNow, reply(200, ""), Gap, ""},
 		"202":                                {IndexNow, reply(202, ""), Gap, ""},
@@ -182,13 +182,13 @@ func TestSend(t *testing.T) {
 		"endless body":                       {IndexNow, endless, Gap, ""},
 		"body that hangs":                    {IndexNow, slow, Gap, ""},
 		"hangs":                              {IndexNow, hang, 10 * minute, "Timeout exceeded"},
-		"nobody listens":                     {IndexNow, nil, minute, "refused"},
+		"nobody listens":                     {IndexNow, nil, 10 * minute, "refused"},
 		"closes the connection":              {IndexNow, hijack(""), 10 * minute, "EOF"},
 		"garbage":                            {IndexNow, hijack("\x00\x1b[31m\xff\r\n\r\n"), 10 * minute, "malformed HTTP"},
 		"endless header":                     {IndexNow, hijack("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Header: value\r\n", 100_000)), 10 * minute, "exceeded"},
 		"endless 103":                        {IndexNow, hijack(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n", 100_000)), 10 * minute, "exceeded"},
-		"400":                                {IndexNow, reply(400, `{"code": "Invalid"}`), stop, `check that the URL is an endpoint of IndexNow, such as https://api.indexnow.org/indexnow; response: {"code": "Invalid"}; nothing is sent until the configuration is reloaded`},
-		"422":                                {IndexNow, reply(422, ""), stop, "check that visitors know the site as https://example.com, else set base_url"},
+		"400":                                {IndexNow, reply(400, `{"code": "Invalid"}`), minute, `check that the URL is an endpoint of IndexNow, such as https://api.indexnow.org/indexnow; response: {"code": "Invalid"}`},
+		"422":                                {IndexNow, reply(422, ""), minute, "check that visitors know the site as https://example.com, else set base_url"},
 		"403":                                {IndexNow, reply(403, ""), minute, "check that https://example.com/" + key + ".txt can be reached from the internet"},
 		"404":                                {IndexNow, reply(404, ""), minute, "correct or remove the URL"},
 		"429":                                {IndexNow, reply(429, ""), 10 * minute, "status 429"},
@@ -199,8 +199,8 @@ func TestSend(t *testing.T) {
 		"301":                                {IndexNow, reply(301, "", "Location", "/elsewhere"), minute, "configure the URL to which it redirects, if that is right: /elsewhere"},
 		"gzip that inflates":                 {IndexNow, bomb, minute, "status 500"},
 		"text that would control a terminal": {IndexNow, reply(500, "<b>\x1b[2J\u202enever\r\n\x00\xff\xfe"), minute, `response: <b>\u001b[2J\u202enever \u0000`},
-		"ping, 410":                          {Ping, reply(410, ""), stop, "correct or remove the URL"},
-		"hub, 404":                           {Hub, reply(404, ""), stop, "correct or remove the URL"},
+		"ping, 410":                          {Ping, reply(410, ""), minute, "correct or remove the URL"},
+		"hub, 404":                           {Hub, reply(404, ""), minute, "correct or remove the URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,23 +213,22 @@ func TestSend(t *testing.T) {
 				e.Close()
 			}
 			config := e.config(test.kind)
-			b := batch{paths: []string{"/a"}, oldest: epoch.Unix(), end: Change{Path: "/a"}, waiting: 1}
+			b := &batch{changes: []Change{{epoch.Unix(), "/a"}}, waiting: 1}
 			s := target{Status: Status{Target: config.Targets[0], Waiting: 1}}
 			s.begin(b, epoch)
-			o := c.send(t.Context(), &notice{config.Targets[0], config, b.paths}, site)
+			o := c.send(t.Context(), &notice{config.Targets[0], config, b.changes})
 			s.end(b, o, epoch)
 			if s.Reason == "" != (test.reason == "") || !strings.Contains(s.Reason, test.reason) || strings.ContainsFunc(s.Reason, unicode.IsControl) || len(s.Reason) > 2000 {
 				t.Errorf("reason %q, want %q", s.Reason, test.reason)
 			}
-			if o.Requested == strings.HasPrefix(name, "nobody") {
-				t.Errorf("requested: %t", o.Requested)
-			}
-			if s.Stopped != (test.next == stop) || test.next != stop && s.Pause != test.next {
-				t.Errorf("stopped %t, next after %s; want %s", s.Stopped, s.Pause, test.next)
+			if s.Pause != test.next {
+				t.Errorf("next after %s; want %s", s.Pause, test.next)
 			}
 			isAccepted := s.Accepted == 1
-			isTold := s.Told == b.end
-			if isAccepted != (test.reason == "") || isTold != (isAccepted || s.Stopped) || s.Until != (Change{}) || s.Waiting == 0 != isTold {
+			isRefused := name == "400" || name == "422"
+			isTold := s.Told == b.end()
+			isUnknown := s.Until == b.end() // what became of it
+			if isAccepted != (test.reason == "") || o.Refused != isRefused || isTold != (isAccepted || isRefused) || isUnknown != (o.Status == 0) || s.Waiting == 0 != isTold {
 				t.Errorf("%+v", s)
 			}
 			e.Close() // which waits for requests
@@ -246,7 +245,7 @@ func TestKeyFile(t *testing.T) {
 		status int
 		body   string
 		err    error
-		want   string // "": it is sent
+		want   string // "": it is right
 	}{
 		{200, key, nil, ""},
 		{200, key + "\r\n", nil, ""},
@@ -254,14 +253,16 @@ func TestKeyFile(t *testing.T) {
 		{404, key, nil, "returns 404"},
 		{0, "", errors.New("upstream \x1b hangs"), `key file https://example.com/docs/` + key + `.txt: upstream \u001b hangs`},
 	} {
-		e := newEngine(t)
-		config := e.config(IndexNow)
+		config := newEngine(t).config(IndexNow)
 		config.Prefix = "/docs"
-		n := &notice{config.Targets[0], config, []string{"/docs/a"}}
-		o := NewClient("test", 1).send(t.Context(), n, func(context.Context, string) (int, []byte, error) { return test.status, []byte(test.body), test.err })
-		isSent := test.want == ""
-		if !strings.Contains(o.Reason, test.want) || o.Requested != isSent || (e.requests == 1) != isSent || isSent && o.Status != 202 {
-			t.Errorf("%q: %d requests, %+v", test.body, e.requests, o)
+		n := &notice{config.Targets[0], config, []Change{{1, "/docs/a"}}}
+		o := n.checkKeyFile(t.Context(), func(context.Context, string) (int, []byte, error) { return test.status, []byte(test.body), test.err })
+		if !strings.Contains(o.Reason, test.want) || (o.Reason == "") != (test.want == "") {
+			t.Errorf("%q: %+v", test.body, o)
+		}
+		n.Kind = Hub
+		if o := n.checkKeyFile(t.Context(), nil); o != (Outcome{}) {
+			t.Errorf("a hub has no key: %+v", o)
 		}
 	}
 }

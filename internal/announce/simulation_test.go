@@ -1,11 +1,9 @@
 package announce
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -29,7 +27,6 @@ type page struct {
 	isGone bool
 	view   map[string]int64     // by engine: the text that it knows; 0: none, it takes the page for gone
 	again  map[string]bool      // by engine: it may be told again, of nothing new
-	unsure map[string]bool      // by engine: what it knows is not known, as Caddy was killed amid a request, or it had stopped
 	told   map[string]time.Time // by engine
 }
 
@@ -121,7 +118,6 @@ func (w *world) tell(engine string, p *page) {
 	p.told[engine] = w.now
 	p.view[engine] = p.shown()
 	p.again[engine] = false
-	p.unsure[engine] = false
 }
 
 // edit gives a page another text, and a date later than all before.
@@ -137,7 +133,7 @@ func (w *world) change() {
 	p := w.pages[path]
 	switch {
 	case p == nil:
-		p = &page{view: make(map[string]int64), again: make(map[string]bool), unsure: make(map[string]bool), told: make(map[string]time.Time)}
+		p = &page{view: make(map[string]int64), again: make(map[string]bool), told: make(map[string]time.Time)}
 		p.record = store.Record{Path: path, Flags: store.Named | store.HTML | store.Document, Fetched: 1, Status: 200}
 		w.pages[path] = p
 		w.edit(p)
@@ -160,8 +156,7 @@ func (w *world) change() {
 	// One engine may have been told of something before, and the other one not: it is told of what it need not know. So is one that
 	// may have received something.
 	for i, target := range w.a.state.Targets {
-		p.again[w.engines[i]] = p.again[w.engines[i]] || len(w.engines) > 1 || target.isUnanswered()
-		p.unsure[w.engines[i]] = p.unsure[w.engines[i]] || target.Stopped
+		p.again[w.engines[i]] = p.again[w.engines[i]] || len(w.engines) > 1 || target.Until != (Change{})
 	}
 }
 
@@ -219,28 +214,19 @@ func (w *world) refresh() {
 // start begins a process.
 func (w *world) start() {
 	w.a = New(w.file)
-	if damage, err := w.a.Load(w.t.Context(), w.config, false, w.now); damage != nil || err != nil {
-		w.fail("%v, %v", damage, err)
+	if err := w.a.Load(w.t.Context(), w.config, false, w.now); err != nil {
+		w.fail("%v", err)
 	}
-	w.a.tryAgain()
 }
 
 // send sends what is due. The process may be killed amid a request.
 func (w *world) send() {
 	r := &Runner{
-		Client: w.client,
-		Now:    func() time.Time { return w.now },
-		Fetch:  site,
-		Changes: func(ctx context.Context, since int64) iter.Seq2[Change, error] {
-			return func(yield func(Change, error) bool) {
-				for rec, err := range w.generation.Moved(ctx, since) {
-					if !yield(Change{int64(rec.Moved), rec.Path}, err) {
-						return
-					}
-				}
-			}
-		},
-		Done: func(int, Outcome, Status) {},
+		Client:  w.client,
+		Now:     func() time.Time { return w.now },
+		Fetch:   site,
+		Records: func() *store.Generation { return w.generation },
+		Done:    func(int, Outcome, Status) {},
 		Failed: func(err error) {
 			if err != nil {
 				w.fail("%v", err)
@@ -258,7 +244,6 @@ func (w *world) kill() {
 		w.note("killed amid the last request")
 		for _, p := range w.lastTold {
 			p.again[w.lastEngine] = true
-			p.unsure[w.lastEngine] = true
 		}
 	} else {
 		w.note("killed")
@@ -313,7 +298,6 @@ func simulate(t *testing.T, seed uint64) {
 		w.status[engine] = 200
 	}
 	w.note("no more changes")
-	w.a.tryAgain()
 	for range 30 * 60 {
 		w.now = w.now.Add(time.Minute)
 		if w.now.Minute()%10 == 0 {
@@ -323,7 +307,7 @@ func simulate(t *testing.T, seed uint64) {
 	}
 	for path, p := range w.pages {
 		for engine, text := range p.view {
-			if text != p.shown() && !p.unsure[engine] {
+			if text != p.shown() {
 				w.fail("%s was not told of %s", engine, path)
 			}
 		}
@@ -347,7 +331,6 @@ func (w *world) step(n int) {
 		w.status[engine] = 422
 	case n < 80:
 		w.status[engine] = 200
-		w.a.tryAgain()
 	case n < 81:
 		w.note("the clock is set back")
 		if w.now.After(w.jumped) {

@@ -3,20 +3,19 @@ package announce
 import (
 	"cmp"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 const (
-	day          = 24 * time.Hour
 	maxBatch     = 10_000           // URLs in a request of IndexNow
 	maxAhead     = 15 * time.Minute // by which a change may lie ahead: beyond, the clock was set back
 	firstBackOff = time.Minute      // doubled by each failure in a row
 	maxBackOff   = 6 * time.Hour
-	tooMany      = 10 * time.Minute // after a 429 without Retry-After
-	maxRefused   = 13               // times that a key is refused, until over a day has passed
+	maxDoublings = 9 // more have no room in a Duration
 )
 
 // Change is from when on a change may be told, in Unix seconds, and the path of its page. A cursor is the last one that was told.
@@ -33,17 +32,20 @@ func (c Change) Compare(other Change) int {
 
 // batch is what a target can be told at once.
 type batch struct {
-	paths   []string // the oldest changes first
-	oldest  int64    // when the first of them could have been told
-	end     Change   // the cursor once they are told
+	changes []Change // the oldest ones first
 	waiting int      // changes that the target was not told yet, these included
 	next    int64    // when the first of the others may be told
+	before  Change   // up to which an earlier request may have been received
 }
 
 // choose returns the oldest of the changes after a cursor, at most n, up to the first that is not ripe: so none is skipped.
-func choose(changes iter.Seq[Change], told Change, n int, isRipe func(Change) bool) (b batch) {
+func choose(records iter.Seq2[*store.Record, error], told Change, n int, isRipe func(at int64) bool) (b batch, err error) {
 	var all []Change
-	for c := range changes {
+	for rec, err := range records {
+		if err != nil {
+			return b, err
+		}
+		c := Change{At: int64(rec.Moved), Path: rec.Path}
 		if c.Compare(told) <= 0 {
 			continue
 		}
@@ -56,122 +58,98 @@ func choose(changes iter.Seq[Change], told Change, n int, isRipe func(Change) bo
 	}
 	slices.SortFunc(all, Change.Compare)
 	for i, c := range all {
-		if i == n || !isRipe(c) {
+		if i == n || !isRipe(c.At) {
+			b.changes = all[:i]
 			b.next = c.At
-			break
+			return b, nil
 		}
-		b.paths = append(b.paths, c.Path)
-		b.end = c
 	}
-	if len(b.paths) == 0 {
-		return b
-	}
-	b.oldest = all[0].At
-	// No change comes into a second that is over: records of that time need not be read again.
-	if b.next != b.end.At {
-		b.end = Change{At: b.end.At + 1}
-	}
-	return b
+	b.changes = all
+	return b, nil
 }
+
+// end is the cursor once the batch is told.
+func (b *batch) end() Change {
+	last := b.changes[len(b.changes)-1]
+	// No change comes into a second that is over: records of that time need not be read again.
+	if last.At != 0 && b.next != last.At {
+		return Change{At: last.At + 1}
+	}
+	return last
+}
+
+// isLate reports whether a change in the batch could have been told more than a minute before.
+func (b *batch) isLate(now time.Time) bool { return now.Unix()-b.changes[0].At > 60 }
 
 // target is an endpoint, a ping URL or a hub, as it is stored.
 type target struct {
 	Status
 	Told  Change        `json:"told,omitzero"`   // the cursor
-	Until Change        `json:"until,omitzero"`  // the cursor once the request under way is accepted; zero: there is none
-	Again bool          `json:"again,omitempty"` // that request is made a second time
+	Until Change        `json:"until,omitzero"`  // what the target may have been told, as there was no response yet
 	Pause time.Duration `json:"pause,omitempty"` // from Last to the next request
-
-	Forbidden int   `json:"forbidden,omitempty"` // times that the key was refused since it was last accepted
-	Day       int64 `json:"day,omitempty"`       // of the last accepted request, since 1970
-	Today     int   `json:"today,omitempty"`     // URLs accepted on it
+	Day   int64         `json:"day,omitempty"`   // of the last request whose URLs are not sent again, since 1970
+	Today int           `json:"today,omitempty"` // URLs in such requests on it
 }
 
 // left is how many URLs the target may be told in a request.
 func (t *target) left(daily int, now time.Time) int {
-	if t.Day == now.Unix()/86400 {
+	if t.Day == dayOf(now) {
 		daily -= t.Today
 	}
 	return min(max(daily, 0), maxBatch)
 }
 
+func dayOf(at time.Time) int64 { return at.Unix() / 86400 }
+
 // due is when the next request may be made.
 func (t *target) due(now time.Time) time.Time {
 	if t.Last.After(now) {
-		t.Last = now // the clock was set back
+		return now // the clock was set back
 	}
-	return t.Last.Add(min(t.Pause, day))
+	return t.Last.Add(t.Pause)
 }
 
 // begin notes that a batch is sent, which may be received although no response is.
-func (t *target) begin(b batch, now time.Time) {
-	t.Again = t.isUnanswered()
-	t.Until = b.end
+func (t *target) begin(b *batch, now time.Time) {
+	b.before = t.Until
+	t.Until = b.end()
 	t.Last = now
-	t.Pause = protocols[t.Kind].interval
+	t.Pause = intervals[t.Kind]
 }
 
-// isUnanswered reports whether a request was begun of which it is not known what came of it.
-func (t *target) isUnanswered() bool { return t.Until != Change{} }
-
-// told moves the cursor past n URLs.
-func (t *target) told(n int, now time.Time) {
-	t.Told = t.Until
-	t.Until = Change{}
-	today := now.Unix() / 86400
-	if t.Day != today {
-		t.Today = 0
-	}
-	t.Day = today
-	t.Today += n
-	t.Waiting -= n
-}
-
-// end notes what came of the request for a batch. After the zero Outcome, it is due at once.
-func (t *target) end(b batch, o Outcome, now time.Time) {
-	n := len(b.paths)
-	isLate := t.Last.Unix()-b.oldest > 60
+// end notes what came of a batch: of a request that was begun, or of why none was.
+func (t *target) end(b *batch, o Outcome, now time.Time) {
+	isLate := b.isLate(t.Last)
 	t.Last = now
 	t.Reason = o.Reason
-	switch {
-	case o == (Outcome{}):
-		t.Pause = 0
-	case o.Status/100 == 2: // 202 means that the key is still to be checked
-		// What changes after it was told late is told again no sooner than other changes.
-		if t.Kind == IndexNow && !isLate {
-			t.Pause = Gap
-		}
-		t.Accepted += n
-		t.Failures = 0
-		t.Forbidden = 0
-		t.told(n, now)
-	case slices.Contains(protocols[t.Kind].final, o.Status):
-		t.Stopped = true
-		t.told(n, now) // they were refused for good
-	default:
-		t.fail(o)
+	if o.Status != 0 {
+		t.Until = b.before
 	}
-	t.Until = Change{}
-	if t.Stopped {
-		t.Reason += "; nothing is sent until the configuration is reloaded"
+	if o.Reason == "" || o.Refused {
+		t.tell(b, now)
+	}
+	if o.Reason != "" {
+		backOff := firstBackOff << min(max(t.Failures, 0), maxDoublings) // what is stored may be negative
+		t.Failures++
+		t.Pause = max(min(backOff, maxBackOff), o.RetryAfter)
+		return
+	}
+	t.Accepted += len(b.changes)
+	t.Failures = 0
+	// What changes after it was told late is told again no sooner than other changes.
+	if t.Kind == IndexNow && !isLate {
+		t.Pause = Gap
 	}
 }
 
-// fail counts a failure, which puts off the next request.
-func (t *target) fail(o Outcome) {
-	// A key may be refused for over a day before nothing is sent any more. Counted and not timed, as clocks jump.
-	if o.Status == http.StatusForbidden && t.Kind == IndexNow {
-		t.Forbidden++
-		t.Stopped = t.Forbidden >= maxRefused
+// tell moves the cursor past a batch.
+func (t *target) tell(b *batch, now time.Time) {
+	t.Told = b.end()
+	t.Until = Change{}
+	t.Waiting -= len(b.changes)
+	if t.Day != dayOf(now) {
+		t.Day = dayOf(now)
+		t.Today = 0
 	}
-	least := o.RetryAfter
-	if o.Status == http.StatusTooManyRequests {
-		least = cmp.Or(least, tooMany)
-	}
-	if o.Requested && o.Status == 0 {
-		least = t.Pause // it may have been received
-	}
-	doublings := min(max(t.Failures, 0), 9) // more have no room in a Duration, and what is stored may be negative
-	t.Failures++
-	t.Pause = max(min(firstBackOff<<doublings, maxBackOff), least)
+	t.Today += len(b.changes)
 }

@@ -1,13 +1,31 @@
 package announce
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
+
+const day = 24 * time.Hour
+
+// yields yields records with changes.
+func yields(changes iter.Seq[Change]) iter.Seq2[*store.Record, error] {
+	return func(yield func(*store.Record, error) bool) {
+		for c := range changes {
+			if !yield(&store.Record{Path: c.Path, Moved: uint32(c.At)}, nil) {
+				return
+			}
+		}
+	}
+}
 
 // TestChoose: what a target is told: the oldest changes after its cursor that are ripe, none skipped; and what its cursor is then.
 func TestChoose(t *testing.T) {
@@ -30,14 +48,22 @@ func TestChoose(t *testing.T) {
 		{Change{9, "/f"}, 10, 10, "", Change{}, 0, 0},
 		{Change{}, 0, 10, "", Change{}, 6, 1},
 	} {
-		got := choose(slices.Values(all), test.told, test.n, func(c Change) bool { return c.At <= test.ripe })
-		hasOldest := got.oldest != 0
-		if hasOldest != (len(got.paths) > 0) {
-			t.Errorf("after %v: the oldest of %q is of %d", test.told, got.paths, got.oldest)
+		got, err := choose(yields(slices.Values(all)), test.told, test.n, func(at int64) bool { return at <= test.ripe })
+		var paths []string
+		for _, c := range got.changes {
+			paths = append(paths, c.Path)
 		}
-		if paths := strings.Join(got.paths, " "); paths != test.want || got.end != test.end || got.waiting != test.waiting || got.next != test.next {
-			t.Errorf("after %v: got %+v, want %+v", test.told, got, test)
+		var end Change
+		if len(paths) > 0 {
+			end = got.end()
 		}
+		if err != nil || strings.Join(paths, " ") != test.want || end != test.end || got.waiting != test.waiting || got.next != test.next {
+			t.Errorf("after %v: got %+v, %v, %v, want %+v", test.told, got, end, err, test)
+		}
+	}
+	unreadable := func(yield func(*store.Record, error) bool) { yield(nil, fs.ErrPermission) }
+	if _, err := choose(unreadable, Change{}, 1, nil); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("unreadable: %v", err)
 	}
 }
 
@@ -52,42 +78,60 @@ func TestChooseMany(t *testing.T) {
 			}
 		}
 	}
-	got := choose(changes, Change{}, maxBatch, func(Change) bool { return true })
-	if len(got.paths) != maxBatch || got.paths[0] != "/1" || got.end != (Change{At: maxBatch + 1}) || got.waiting != n || got.next != maxBatch+1 {
-		t.Errorf("got %d paths from %s up to %v, %d wait, next %d", len(got.paths), got.paths[0], got.end, got.waiting, got.next)
+	got, err := choose(yields(changes), Change{}, maxBatch, func(int64) bool { return true })
+	if err != nil || len(got.changes) != maxBatch || got.changes[0].Path != "/1" || got.end() != (Change{At: maxBatch + 1}) || got.waiting != n || got.next != maxBatch+1 {
+		t.Errorf("got %d changes from %v up to %v, %d wait, next %d, %v", len(got.changes), got.changes[0], got.end(), got.waiting, got.next, err)
 	}
 }
 
 // TestPauses: after how many minutes the next request may follow some responses. Failures in a row double them, up to six
-// hours; an accepted request ends that. A key that is refused is tried for a day, whatever else fails meanwhile.
+// hours; an accepted request ends that.
 func TestPauses(t *testing.T) {
 	const doubled = "1 2 4 8 16 32 64 128 256 360 360 360 "
 	n := func(status, n int) []int { return slices.Repeat([]int{status}, n) }
 	for _, test := range []struct {
+		failures  int // that are stored
 		responses []int
 		want      string
 	}{
-		{slices.Concat(n(503, 12), []int{200, 503}), doubled + "1 1"},
-		{n(403, 13), doubled + "stop"},
-		{slices.Concat(n(403, 9), n(503, 3), n(403, 3)), doubled + "360 360 360"},
-		{slices.Concat(n(503, 3), n(403, 13)), doubled + "360 360 360 stop"},
-		{slices.Concat(n(403, 9), []int{200}, n(403, 13)), "1 2 4 8 16 32 64 128 256 1 " + doubled + "stop"},
+		{0, slices.Concat(n(503, 12), []int{200, 503}), doubled + "1 1"},
+		{-1, []int{503, 503, 503}, "1 1 2"}, // which nothing stores
+		{0, slices.Concat(n(403, 9), n(422, 3), n(400, 90)), doubled + strings.Repeat("360 ", 90)},
 	} {
 		s := target{Status: Status{Target: Target{Kind: IndexNow}}}
-		var got []string
+		s.Failures = test.failures
+		got := ""
 		for _, status := range test.responses {
-			b := batch{paths: []string{"/a"}, end: Change{1, "/a"}, oldest: epoch.Unix()}
-			s.begin(b, epoch)
-			s.end(b, Outcome{Requested: true, Status: status}, epoch)
-			minutes := fmt.Sprint(math.Round(100*s.Pause.Minutes()) / 100)
-			if s.Stopped {
-				minutes = "stop"
+			b := &batch{changes: []Change{{epoch.Unix(), "/a"}}}
+			o := Outcome{Status: status}
+			if status != 200 {
+				o.Reason = "failed"
 			}
-			got = append(got, minutes)
+			s.begin(b, epoch)
+			s.end(b, o, epoch)
+			got += fmt.Sprint(math.Round(100*s.Pause.Minutes())/100) + " "
 		}
-		if got := strings.Join(got, " "); got != test.want {
-			t.Errorf("minutes: %v, want %s", got, test.want)
+		if strings.TrimSpace(got) != strings.TrimSpace(test.want) {
+			t.Errorf("minutes: %s, want %s", got, test.want)
 		}
+	}
+}
+
+// TestUnknown: what may have been received stays unknown until there is a response for it, also where a later request fails.
+func TestUnknown(t *testing.T) {
+	s := target{Status: Status{Target: Target{Kind: IndexNow}}}
+	killed := &batch{changes: []Change{{epoch.Unix(), "/a"}}}
+	later := &batch{changes: []Change{{epoch.Unix(), "/a"}, {epoch.Unix() + 5, "/b"}}}
+	s.begin(killed, epoch)
+	s.begin(later, epoch)
+	s.end(later, Outcome{Status: 503, Reason: "failed"}, epoch)
+	if s.Until != killed.end() {
+		t.Errorf("after a failure: %v may have been received, want %v", s.Until, killed.end())
+	}
+	s.begin(later, epoch)
+	s.end(later, Outcome{Status: 200}, epoch)
+	if s.Until != (Change{}) || s.Told != later.end() {
+		t.Errorf("once it was accepted: %+v", s)
 	}
 }
 
@@ -95,9 +139,9 @@ func TestPauses(t *testing.T) {
 func TestLate(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{time.Minute: Gap, 2 * time.Minute: 10 * time.Minute} {
 		s := target{Status: Status{Target: Target{Kind: IndexNow}}}
-		b := batch{paths: []string{"/a"}, end: Change{1, "/a"}, oldest: epoch.Add(-age).Unix()}
+		b := &batch{changes: []Change{{epoch.Add(-age).Unix(), "/a"}, {epoch.Unix(), "/b"}}}
 		s.begin(b, epoch)
-		s.end(b, Outcome{Status: 200}, epoch)
+		s.end(b, Outcome{Status: 200}, epoch.Add(30*time.Second))
 		if s.Pause != want {
 			t.Errorf("after %s: got %s, want %s", age, s.Pause, want)
 		}
@@ -124,7 +168,7 @@ func TestDaily(t *testing.T) {
 			t.Errorf("step %d: got %d, want %d", i, got, step.left)
 		}
 		if step.told > 0 {
-			s.told(step.told, now)
+			s.tell(&batch{changes: make([]Change, step.told)}, now)
 		}
 	}
 	if got := new(target).left(MaxDaily, epoch); got != maxBatch {
@@ -132,16 +176,12 @@ func TestDaily(t *testing.T) {
 	}
 }
 
-// TestDue: a clock that was set back, or damage of what is stored, stops no target.
+// TestDue: a clock that was set back stops no target.
 func TestDue(t *testing.T) {
-	for _, test := range []struct {
-		last  time.Duration
-		pause time.Duration
-		want  time.Duration
-	}{
+	for _, test := range []struct{ last, pause, want time.Duration }{
 		{-time.Minute, time.Hour, 59 * time.Minute},
-		{50 * 365 * day, time.Hour, time.Hour},
-		{0, 1 << 62, day},
+		{-time.Hour, time.Minute, -59 * time.Minute},
+		{50 * 365 * day, time.Hour, 0},
 	} {
 		s := target{Status: Status{Last: epoch.Add(test.last)}, Pause: test.pause}
 		if got := s.due(epoch).Sub(epoch); got != test.want {
@@ -172,8 +212,8 @@ func TestChecks(t *testing.T) {
 	}
 	for target, want := range map[Target]string{
 		{Ping, DefaultEndpoint}:                    "the URL of a ping must have {sitemap} in it, which the URL of the sitemap replaces",
-		{Hub, DefaultEndpoint + "?{sitemap}"}:      "{sitemap} is replaced in the URL of a ping only: remove it",
-		{IndexNow, DefaultEndpoint + "?{sitemap}"}: "{sitemap} is replaced in the URL of a ping only: remove it",
+		{Hub, DefaultEndpoint + "?{sitemap}"}:      "no placeholder is replaced but {sitemap} in the URL of a ping: remove it",
+		{IndexNow, DefaultEndpoint + "?{sitemap}"}: "no placeholder is replaced but {sitemap} in the URL of a ping: remove it",
 	} {
 		if err := target.Check(); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", target, err, want)

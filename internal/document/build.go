@@ -251,7 +251,7 @@ func (b *builder) finish() *Set {
 		s.Shards = nil
 	} else {
 		b.sectionIndexes()
-		s.Index = &Document{Name: extension, Index: true}
+		s.Index = &Document{Name: extension}
 		b.write(s.Index, b.index(s.Shards))
 	}
 	_ = b.workers.Wait()
@@ -267,16 +267,13 @@ func (b *builder) sectionIndexes() {
 		shards[d.Section] = append(shards[d.Section], d)
 	}
 	for section, of := range shards {
-		if section == "" || !IsHashed(of[0].Name) {
-			continue
+		if section != "" && IsHashed(of[0].Name) {
+			b.file(NameOfSection(section), "", b.index(of))
 		}
-		d := &Document{Name: NameOfSection(section), Section: section, Index: true, First: of[0].First}
-		b.made.Others = append(b.made.Others, d)
-		b.write(d, b.index(of))
 	}
 }
 
-// file makes a document beside the XML. A type is that of a text; "": it is XML.
+// file makes a document beside the shards and their index. A type is that of a text; "": it is XML.
 func (b *builder) file(name, contentType string, body []byte) {
 	if contentType != "" {
 		contentType += "; charset=utf-8"

@@ -23,7 +23,7 @@ func TestOnlyURLSet(t *testing.T) {
 	if got := read(t, d.Text); int64(len(got)) != d.TextSize || strings.Count(got, "\n") != 3 {
 		t.Errorf("got %d bytes, %d expected:\n%s", len(got), d.TextSize, got)
 	}
-	if d.Index || s.Shards != nil || s.Pages != 3 || d.Name != ".xml" || s.Bytes != int64(len(d.Gzip)) || s.Holding("", "/z") != d {
+	if isIndex(d) || s.Shards != nil || s.Pages != 3 || d.Name != ".xml" || s.Bytes != int64(len(d.Gzip)) || s.Holding("", "/z") != d {
 		t.Errorf("got %+v", s)
 	}
 	if s := build(t, nil, s, beside); s != nil || s.Find(".xml") != nil || !s.Equal(nil) {
@@ -49,7 +49,7 @@ func TestShards(t *testing.T) {
 	pages[999].LastModDay = true
 	o := Options{ShardURLs: 50, Schema: Schema084}
 	s := build(t, pages, nil, o)
-	if !s.Index.Index || s.Pages != 1000 || len(s.Shards) < 20 || s.Shards[0].Name != "-000000000000.xml" {
+	if !isIndex(s.Index) || s.Pages != 1000 || len(s.Shards) < 20 || s.Shards[0].Name != "-000000000000.xml" {
 		t.Fatalf("got %d shards of %d pages, index %+v", len(s.Shards), s.Pages, s.Index)
 	}
 	checkSections(t, s, pages, o)
@@ -61,7 +61,7 @@ func TestShards(t *testing.T) {
 	for _, d := range s.Shards {
 		last := pages[i+d.Pages-1]
 		text := read(t, d.Text)
-		if d.LastMod != last.LastMod || d.LastModDay != last.LastModDay || d.First != pages[i].Path || s.Holding("gone", last.Path+"x") != d || strings.Count(text, "\n") != d.Pages || int64(len(text)) != d.TextSize {
+		if d.LastMod != last.LastMod || d.LastModDay != last.LastModDay || d.First != pages[i].Path || s.Holding("", last.Path+"x") != d || strings.Count(text, "\n") != d.Pages || int64(len(text)) != d.TextSize {
 			t.Errorf("got %+v from %s to %s", d, pages[i].Path, last.Path)
 		}
 		i += d.Pages

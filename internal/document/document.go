@@ -16,8 +16,7 @@ import (
 // Document is one finished document: an index, a urlset, or a file beside these. It never changes.
 type Document struct {
 	Name     string    `json:"-"`                   // see Names
-	Section  string    `json:"-"`                   // whose pages it lists, by its name; "": of none, or of all
-	Index    bool      `json:"index,omitempty"`     // it lists shards
+	Section  string    `json:"-"`                   // whose pages a shard lists, by its name; "": of none
 	Gzip     []byte    `json:"-"`                   // what it is, compressed
 	Size     int64     `json:"size"`                // bytes of that, decompressed
 	TextSize int64     `json:"text_size,omitempty"` // bytes of the URLs of a urlset, one a line
@@ -27,7 +26,7 @@ type Document struct {
 	Type string `json:"type,omitempty"` // of a file, for Content-Type; "": XML
 
 	Pages      int    `json:"pages,omitempty"`   // of a urlset
-	First      string `json:"first,omitempty"`   // path of the first page; of the index of a section, too
+	First      string `json:"first,omitempty"`   // path of the first page
 	LastMod    int64  `json:"lastmod,omitempty"` // the latest of all entries, as in page.Page
 	LastModDay bool   `json:"day,omitempty"`
 }

@@ -39,6 +39,9 @@ func foldersOf(folders ...string) (pages []page.Page) {
 	return pages
 }
 
+// isIndex reports whether a document lists shards.
+func isIndex(d *Document) bool { return d.Type == "" && d.Pages == 0 && d.Name != NewsSitemap }
+
 // shape is what a set lists: each index, and each urlset with its pages, those with a hash as one.
 func shape(s *Set) string {
 	var order []string
@@ -46,7 +49,7 @@ func shape(s *Set) string {
 	for _, d := range s.All() {
 		name := "sitemap" + strings.TrimSuffix(d.Name, extension)
 		switch {
-		case d.Index:
+		case isIndex(d):
 			name = "index:" + name
 		case d.Pages == 0:
 			continue
@@ -130,7 +133,7 @@ func checkSections(t *testing.T, s *Set, pages []page.Page, o Options) {
 		counts[section]++
 		d := s.Holding(section, p.Path)
 		isListed, err := d.Lists(base + p.Path)
-		if d.Index || d.Section != section || !isListed || err != nil {
+		if isIndex(d) || d.Section != section || !isListed || err != nil {
 			t.Fatalf("%s is not in %s: %v", p.Path, d.Name, err)
 		}
 	}
@@ -144,12 +147,12 @@ func checkSections(t *testing.T, s *Set, pages []page.Page, o Options) {
 		if s.Find(d.Name) != d {
 			t.Errorf("%s is not found", d.Name)
 		}
-		if !d.Index {
+		if !isIndex(d) {
 			continue
 		}
 		var want []string
 		for _, shard := range s.Shards {
-			if d == s.Index || shard.Section == d.Section {
+			if d == s.Index || shard.Section == SectionOf(d.Name) {
 				want = append(want, shard.Name)
 			}
 			if slices.Contains(all[i:], shard) {
@@ -162,7 +165,7 @@ func checkSections(t *testing.T, s *Set, pages []page.Page, o Options) {
 			got = append(got, name)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("the index of '%s' lists %q, want %q", d.Section, got, want)
+			t.Errorf("the index of '%s' lists %q, want %q", SectionOf(d.Name), got, want)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (s *Set) FindForm(name string) (*Document, Form) {
 }
 
 // Holding returns the urlset that lists a path of a section, or would if it were listed; "": it is in no section. Of a
-// section without pages, it is one of the rest.
+// section without pages, it is any.
 func (s *Set) Holding(section, path string) *Document {
 	if len(s.Shards) == 0 {
 		return s.Index
@@ -130,14 +130,7 @@ func (s *Set) Holding(section, path string) *Document {
 	if !found && i > 0 && s.Shards[i-1].Section == section {
 		i--
 	}
-	isThere := i < len(s.Shards) && s.Shards[i].Section == section
-	if isThere {
-		return s.Shards[i]
-	}
-	if section != "" {
-		return s.Holding("", path)
-	}
-	return s.Shards[0] // all pages are in sections
+	return s.Shards[min(i, len(s.Shards)-1)]
 }
 
 // Section is a section of a set that has pages.

@@ -116,7 +116,7 @@ func fake(previous *Set, now time.Time, firsts ...string) *Set {
 		shards[0].Name = ".xml"
 		return retiring(&Set{Index: shards[0]}, previous, now)
 	}
-	return retiring(&Set{Index: &Document{Name: ".xml", Index: true}, Shards: shards}, previous, now)
+	return retiring(&Set{Index: &Document{Name: ".xml"}, Shards: shards}, previous, now)
 }
 
 func retiring(s, previous *Set, now time.Time) *Set {
@@ -151,7 +151,7 @@ func TestRetiredNames(t *testing.T) {
 			}
 		}
 	}
-	if d := s.Find(".xml"); !d.Index {
+	if d := s.Find(".xml"); !isIndex(d) {
 		t.Errorf("the sitemap is %+v, want the index", d)
 	}
 }

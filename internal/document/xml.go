@@ -77,6 +77,13 @@ func appendURL(dst []byte, s string) []byte {
 	return dst
 }
 
+// appendIn appends a URL or a part of one in markup.
+func appendIn(dst []byte, open, url, end string) []byte {
+	dst = append(dst, open...)
+	dst = appendURL(dst, url)
+	return append(dst, end...)
+}
+
 // urlset is the document with these entries:
 //
 //	<?xml version="1.0" encoding="UTF-8"?>
@@ -115,9 +122,7 @@ func (o *Options) stylesheetLine() string {
 func (o *Options) index(documents []*Document) []byte {
 	var entries []byte
 	for _, d := range documents {
-		entries = append(entries, sitemapOpen...)
-		entries = appendURL(entries, o.Sitemap+d.Name)
-		entries = append(entries, locClose...)
+		entries = appendIn(entries, sitemapOpen, o.Sitemap+d.Name, locClose)
 		entries = appendLastMod(entries, d.LastMod, d.LastModDay)
 		entries = append(entries, sitemapClose...)
 	}
@@ -129,10 +134,8 @@ func (o *Options) index(documents []*Document) []byte {
 //
 //	<url><loc>https://example.com/</loc><xhtml:link rel="alternate" hreflang="de" href="https://example.com/de"/><image:image><image:loc>https://example.com/a.png</image:loc></image:image></url>
 func appendEntry(b []byte, base string, p page.Page, extended bool) []byte {
-	b = append(b, urlOpen...)
-	b = appendURL(b, base)
-	b = appendURL(b, p.Path)
-	b = append(b, locClose...)
+	b = appendIn(b, urlOpen, base, "")
+	b = appendIn(b, "", p.Path, locClose)
 	b = appendLastMod(b, p.LastMod, p.LastModDay)
 	b = appendElement(b, "changefreq", p.ChangeFreq.String())
 	b = appendElement(b, "priority", p.Priority.String())
@@ -152,21 +155,14 @@ func appendElement(b []byte, name, text string) []byte {
 
 func appendExtensions(b []byte, e *page.Extensions) []byte {
 	for _, a := range e.Alternates {
-		b = append(b, `<xhtml:link rel="alternate" hreflang="`...)
-		b = appendURL(b, a.Lang)
-		b = append(b, `" href="`...)
-		b = appendURL(b, a.URL)
-		b = append(b, `"/>`...)
+		b = appendIn(b, `<xhtml:link rel="alternate" hreflang="`, a.Lang, `" href="`)
+		b = appendIn(b, "", a.URL, `"/>`)
 	}
 	for _, image := range e.Images {
-		b = append(b, "<image:image><image:loc>"...)
-		b = appendURL(b, image)
-		b = append(b, "</image:loc></image:image>"...)
+		b = appendIn(b, "<image:image><image:loc>", image, "</image:loc></image:image>")
 	}
 	for _, video := range e.Videos {
-		b = append(b, "<video:video>"...)
-		b = append(b, video...)
-		b = append(b, "</video:video>"...)
+		b = append(b, "<video:video>"+video+"</video:video>"...)
 	}
 	return b
 }
