@@ -168,7 +168,7 @@ func (s *site) runAnnouncements() {
 // announcesNow reports whether it is this process that sends what changed: of those that share the site, the one that leads. It
 // waits at first, as another one may not know yet that it does not lead any more, and until all others serve what changed.
 func (s *site) announcesNow(ctx context.Context) bool {
-	isSender := s.node == nil || s.node.LeadsSince(AnnounceAfter) && s.node.IsSettled()
+	isSender := s.node == nil || s.node.MayAnnounce(AnnounceAfter)
 	return isSender && s.main.Load() == nil && s.loadAnnouncer(ctx, false)
 }
 

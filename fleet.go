@@ -259,18 +259,9 @@ func (s *site) claimLead(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()
-	isChanged, err := s.node.Claim(ctx)
-	if isChanged {
-		s.serveShared(ctx)
-	}
+	err := s.node.Claim(ctx)
 	if err != nil {
 		return fmt.Errorf("claiming the lead among the processes that share the site: %w", err)
-	}
-	for !s.node.Leads() {
-		_, isOver := wait.Within(lookUpStep, ctx.Done())
-		if isOver {
-			return replica.ErrFollows
-		}
 	}
 	return nil
 }
