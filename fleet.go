@@ -287,7 +287,7 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 		return false
 	}
 	err = s.node.Push(ctx)
-	s.logger.OnceIf(err != nil && !errors.Is(err, replica.ErrFollows), zap.WarnLevel, "push",
+	s.logger.OnceIf(err != nil && s.isOwnTrouble(err), zap.WarnLevel, "push",
 		"cannot share the sitemap: the last one is still served", zap.Error(err))
 	return err == nil
 }

@@ -434,6 +434,64 @@ func TestLeftByOthers(t *testing.T) {
 	})
 }
 
+// TestPartsGo: without lists, too, each part of what a leader has pushed goes an hour after it has replaced it.
+func TestPartsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := store.NewMemory()
+		a := newPlain(t, store.NewMemory(), &listing{memory, false})
+		a.commit("big " + strings.Repeat("x", 3*partSize))
+		a.steps(3)
+		a.commit("small")
+		a.steps(1)
+		time.Sleep(keepFor)
+		a.steps(2)
+		keys, _ := memory.List(t.Context(), "site/objects", false)
+		if len(keys) != len(a.named) {
+			t.Errorf("%d parts of %d objects are stored", len(keys), len(a.named))
+		}
+	})
+}
+
+// TestDeletesSlowly: a poll deletes a hundred objects at most.
+func TestDeletesSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deleted := 0
+		h := &hooked{Storage: store.NewMemory(), del: func(string) { deleted++ }}
+		for i := range 5 * atOnce / 2 {
+			_ = h.Store(t.Context(), fmt.Sprintf("site/objects/%d.0", i), []byte("left"))
+		}
+		a := newPlain(t, store.NewMemory(), h)
+		a.commit("one")
+		a.steps(3)
+		time.Sleep(keepFor)
+		for _, want := range []int{atOnce, 2 * atOnce, 5 * atOnce / 2, 5 * atOnce / 2} {
+			a.steps(1)
+			if deleted != want {
+				t.Errorf("%d are deleted, want %d", deleted, want)
+			}
+		}
+	})
+}
+
+// TestResignFails: a process that resigns does not lead any more, whether it can say so or not.
+func TestResignFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := false
+		a := newPlain(t, store.NewMemory(), &hooked{Storage: store.NewMemory(), store: func(string) error {
+			if fails {
+				return errors.New("a time-out")
+			}
+			return nil
+		}})
+		a.steps(3)
+		fails = true
+		err := a.Resign(t.Context())
+		if err == nil || a.Leads() {
+			t.Errorf("%v; it leads: %t", err, a.Leads())
+		}
+	})
+}
+
 // TestPartsKept: each part of what was replaced stays for an hour.
 func TestPartsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -477,6 +535,7 @@ func TestClaimBoth(t *testing.T) {
 		}
 		for range 10 {
 			time.Sleep(time.Minute)
+			before := currentOf(t, shared).Term
 			claimed := make(chan bool)
 			for _, p := range all {
 				go func() {
@@ -490,6 +549,9 @@ func TestClaimBoth(t *testing.T) {
 				isClaimed = <-claimed || isClaimed
 			}
 			time.Sleep(2 * all[0].poll())
+			if term := currentOf(t, shared).Term; term > before+uint64(len(all)) {
+				t.Errorf("%d claims", term-before)
+			}
 			leading := 0
 			for _, p := range all {
 				if p.Leads() {
@@ -546,7 +608,7 @@ func TestTakeOver(t *testing.T) {
 				_ = b.disk.Store(t.Context(), "value", []byte(value))
 			}
 			objects = 0
-			b.steps(3)
+			b.steps(2) // by the second one, it knows that it leads
 			if value == "" && objects > 0 || !b.Leads() {
 				t.Errorf("%d objects are stored; it leads: %t", objects, b.Leads())
 			}
@@ -707,6 +769,19 @@ func TestDamagedCurrent(t *testing.T) {
 		after := currentOf(t, shared)
 		if after.Manifest != before.Manifest {
 			t.Errorf("the storage names %q, want %q", after.Manifest, before.Manifest)
+		}
+	})
+}
+
+// TestMalformedCurrent: where what says who leads is no JSON, and nobody writes it again, a process leads all the same.
+func TestMalformedCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		_ = shared.Store(t.Context(), "site/current", []byte("who leads"))
+		a := newPlain(t, store.NewMemory(), shared)
+		a.steps(7)
+		if !a.Leads() {
+			t.Error("it does not lead")
 		}
 	})
 }

@@ -169,8 +169,6 @@ func (n *Node) Status() Status {
 	s.Leads = n.leads()
 	if n.seen.Term > 0 && !n.seen.Resigned {
 		s.Leader = fmt.Sprintf("%s %.4s", n.seen.Name, n.seen.Node)
-	}
-	if n.seen.Term > 0 && n.role == follows {
 		s.Seen = n.seenAt
 	}
 	if n.err != nil {
