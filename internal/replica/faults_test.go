@@ -452,7 +452,7 @@ func TestPartsGo(t *testing.T) {
 	})
 }
 
-// TestDeletesSlowly: a poll deletes a hundred objects at most.
+// TestDeletesSlowly: a poll deletes a hundred objects at most, and a push none, as a refresh waits for it.
 func TestDeletesSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := 0
@@ -464,6 +464,10 @@ func TestDeletesSlowly(t *testing.T) {
 		a.commit("one")
 		a.steps(3)
 		time.Sleep(keepFor)
+		err := a.Push(t.Context())
+		if err != nil || deleted > 0 {
+			t.Errorf("a push deletes %d: %v", deleted, err)
+		}
 		for _, want := range []int{atOnce, 2 * atOnce, 5 * atOnce / 2, 5 * atOnce / 2} {
 			a.steps(1)
 			if deleted != want {

@@ -218,6 +218,9 @@ func (n *Node) Step(ctx context.Context) (isChanged bool, err error) {
 	}
 	defer n.turn.Release()
 	isChanged, err = n.step(ctx)
+	if err == nil && n.role == leads {
+		n.collect(ctx)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.err = err
@@ -331,11 +334,7 @@ func (n *Node) lead(ctx context.Context) (isChanged bool, err error) {
 	}
 	isNew := has.manifest != n.seen.Manifest // a refresh could not push it, and so did not serve it
 	err = n.push(ctx, has)
-	if err != nil {
-		return false, err
-	}
-	n.collect(ctx)
-	return isNew, nil
+	return isNew && err == nil, err
 }
 
 // Resign lets another process lead, as before this one stops, or where it cannot refresh the site.
