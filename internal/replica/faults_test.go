@@ -537,8 +537,8 @@ func TestClaimBoth(t *testing.T) {
 			p.runs()
 			all = append(all, p)
 		}
+		time.Sleep(time.Minute)
 		for range 10 {
-			time.Sleep(time.Minute)
 			before := currentOf(t, shared).Term
 			claimed := make(chan bool)
 			for _, p := range all {
@@ -552,7 +552,7 @@ func TestClaimBoth(t *testing.T) {
 			for range all {
 				isClaimed = <-claimed || isClaimed
 			}
-			time.Sleep(2 * all[0].poll())
+			time.Sleep(4 * all[0].poll()) // in which all agree
 			if term := currentOf(t, shared).Term; term > before+uint64(len(all)) {
 				t.Errorf("%d claims", term-before)
 			}
