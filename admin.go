@@ -374,9 +374,10 @@ const (
 
 func (s *site) storageStatus() *storageStatus {
 	status := storageStatus{Status: s.node.Status(), Key: s.node.Prefix}
-	if s.waitsForFleet() {
+	switch s.fleetRole() {
+	case roleWaits:
 		status.State = stateWaits
-	} else if s.isAlone() {
+	case roleAlone:
 		status.State = stateAlone
 	}
 	return &status

@@ -15,7 +15,6 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
-	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
@@ -115,8 +114,7 @@ func (s *site) loadAnnouncer(ctx context.Context, isNewer bool) bool {
 // announcerFailed logs once what keeps the announcer from loading, storing or reading what it needs; nil: it has told all targets
 // what was due.
 func (s *site) announcerFailed(err error) {
-	// It is no trouble that the site is stopped, or that another process was first.
-	isTrouble := err != nil && s.ctx.Err() == nil && !errors.Is(err, replica.ErrFollows)
+	isTrouble := s.isOwnTrouble(err)
 	s.logger.OnceIf(isTrouble, zap.WarnLevel, "announcements",
 		"announcements wait: they cannot be loaded or stored", zap.Error(err))
 }
@@ -161,7 +159,7 @@ func (s *site) runAnnouncements() {
 // announcesNow reports whether it is this process that sends what changed: of those that share the site, the one that leads. It
 // waits at first, as another one may not know yet that it does not lead any more, and until all others serve what changed.
 func (s *site) announcesNow(ctx context.Context) bool {
-	isSender := s.node == nil || s.node.LeadsSince(AnnounceAfter) && s.node.IsSettled()
+	isSender := s.node == nil || s.node.MayAnnounce(AnnounceAfter)
 	return isSender && s.main.Load() == nil && s.loadAnnouncer(ctx, false)
 }
 

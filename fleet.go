@@ -1,6 +1,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,8 +43,8 @@ type fleetState struct {
 	node    atomic.Pointer[replica.Node] // of the configuration that started last; nil: it shares nothing
 	storage string                       // in which storage: see storageSetting.key. Under the App's mu
 	isAlone atomic.Bool                  // the storage was silent for fleet_patience, and nothing was served
-	polled  atomic.Pointer[time.Time]    // when the last poll began after which all that the storage has is served; nil: none has
-	asked   atomic.Int64                 // when it was last polled for a name that is not known here, in Unix nanoseconds
+	polled  atomic.Int64                 // when the last poll began after which all that the storage has is served, in Unix nanoseconds
+	asked   atomic.Int64                 // when it was last polled for a name that is not known here, in the same
 	told    atomic.Uint64                // digest of what the leader was told last
 	signals visits.Visited               // paths of pages that may have changed, or are gone
 }
@@ -81,15 +82,13 @@ func writable(a *App, local store.Storage) store.Storage {
 	const key = "writable"
 	ctx, cancel := context.WithTimeout(context.Background(), adoptPatience)
 	defer cancel()
-	err := local.Store(ctx, key, []byte(key))
-	if err == nil {
-		err = local.Delete(ctx, key)
+	err := local.Store(ctx, key, nil)
+	if err != nil {
+		a.logger.Warn("cannot write the state folder: what is shared is kept in memory", a.stateFields(err)...)
+		return store.NewMemory()
 	}
-	if err == nil {
-		return local
-	}
-	a.logger.Warn("cannot write the state folder: what is shared is kept in memory", a.stateFields(err)...)
-	return store.NewMemory()
+	_ = local.Delete(ctx, key)
+	return local
 }
 
 // holdRecords takes the records from whoever refreshes the site, such as one that led until now.
@@ -107,32 +106,44 @@ func (s *site) pollEvery() time.Duration {
 	return max(poll, time.Duration(len(s.app.named))*perPoll)
 }
 
-// mayRefresh reports whether it is this process that refreshes the site.
-func (s *site) mayRefresh() bool { return s.node == nil || s.node.Leads() || s.isAlone() }
+// fleetRole is what a process is to a site.
+type fleetRole int
 
-// isAlone reports whether the process refreshes a shared site although it does not know what others have: it had nothing to
-// serve for as long as it waits for the storage. It goes on like that until the storage responds.
-func (s *site) isAlone() bool {
+const (
+	roleFollows fleetRole = iota // another process refreshes the site
+	roleLeads                    // this one does, for others too if it is shared
+	roleWaits                    // nothing is served, as it is not known yet what others have
+	roleAlone                    // it waited for as long as it is to, and refreshes the site until the storage responds
+)
+
+// fleetRole returns what this process is to the site now.
+func (s *site) fleetRole() fleetRole {
 	fleet := &s.state.fleet
-	if s.node.IsReached() {
+	switch {
+	case s.node == nil || s.node.Leads():
+		return roleLeads
+	case s.node.IsReached():
 		fleet.isAlone.Store(false)
-		return false
+		return roleFollows
+	case fleet.isAlone.Load():
+		return roleAlone
+	case s.published().snapshot != nil:
+		return roleFollows
 	}
-	patience := time.Duration(s.app.FleetPatience)
-	if patience == 0 {
-		patience = defaultPatience
+	patience := cmp.Or(time.Duration(s.app.FleetPatience), defaultPatience)
+	if s.app.now().Sub(s.state.begun) < patience {
+		return roleWaits
 	}
-	isOver := s.published().snapshot == nil && s.app.now().Sub(s.state.begun) >= patience
-	if isOver && !fleet.isAlone.Swap(true) {
+	if !fleet.isAlone.Swap(true) {
 		s.logger.Warn("the shared storage did not respond within fleet_patience: this process begins to refresh the site as if it were alone")
 	}
-	return fleet.isAlone.Load()
+	return roleAlone
 }
 
-// waitsForFleet reports whether nothing is served, as it is not known yet what other processes have.
-func (s *site) waitsForFleet() bool {
-	isServed := s.published().snapshot != nil
-	return s.node != nil && !isServed && !s.node.IsReached() && !s.isAlone()
+// mayRefresh reports whether it is this process that refreshes the site.
+func (s *site) mayRefresh() bool {
+	is := s.fleetRole()
+	return is == roleLeads || is == roleAlone
 }
 
 // pollFleet has this process do its part in the site at each poll, until the site is stopped.
@@ -140,7 +151,7 @@ func (s *site) pollFleet() {
 	if s.node == nil {
 		return
 	}
-	f := follower{site: s, led: s.node.Leads(), waited: s.waitsForFleet()}
+	f := follower{site: s, refreshes: s.mayRefresh()}
 	for {
 		if !s.app.isSuperseded() && s.main.Load() == nil {
 			f.poll(s.ctx)
@@ -154,10 +165,8 @@ func (s *site) pollFleet() {
 // follower is what a process remembers from one poll to the next.
 type follower struct {
 	*site
-	led        bool // at the last poll
-	waited     bool // for the storage
+	refreshes  bool // it refreshed the site at the last poll
 	isOutdated bool // the local store has something newer than is served
-	wasLooked  bool // for what earlier versions have left
 }
 
 // poll does what is due at a poll: it leads or follows, serves what is new, and plans what follows from that.
@@ -171,39 +180,34 @@ func (f *follower) poll(ctx context.Context) {
 		return
 	}
 	f.logger.OnceIf(err != nil, zap.WarnLevel, "storage", f.whatDown(), zap.Error(err))
+	leads := n.Leads()
 	// A refresh that is under way serves what it has pushed itself.
-	isOwn := n.Leads() && f.schedule.IsRunning()
+	isOwn := leads && f.schedule.IsRunning()
 	f.isOutdated = f.isOutdated || isChanged && !isOwn
 	if f.isOutdated {
 		f.isOutdated = !f.serveShared(ctx)
 	}
 	if err == nil && !f.isOutdated {
-		f.state.fleet.polled.Store(&begun)
+		f.state.fleet.polled.Store(begun.UnixNano())
 	}
-	if err == nil && !f.wasLooked {
-		f.wasLooked = true
-		f.logEarlierVersion(ctx)
-	}
-	leads := n.Leads()
 	if leads && f.hangs() {
 		_ = n.Resign(ctx)
 	}
-	f.planNext(leads)
+	f.planNext(ctx)
 	if err == nil && !leads {
 		f.tellLeader(ctx)
 	}
 }
 
-// planNext makes the site due once this process is the one that leads, or waits for nobody any more.
-func (f *follower) planNext(leads bool) {
-	// There is something to do as soon as it is known that this process is to do it.
-	waits := f.waitsForFleet()
-	if leads && !f.led || f.waited && !waits {
+// planNext makes the site due once it is this process that is to refresh it.
+func (f *follower) planNext(ctx context.Context) {
+	refreshes := f.mayRefresh()
+	if refreshes && !f.refreshes {
 		f.plan(prospects{now: f.app.now(), noticed: true})
 		f.schedule.Notify()
+		f.logEarlierVersion(ctx)
 	}
-	f.led = leads
-	f.waited = waits
+	f.refreshes = refreshes
 }
 
 // hangs reports whether the refresh under way is at the same stage for so long that another process is to try.
@@ -215,7 +219,7 @@ func (s *site) hangs() bool {
 
 // whatDown is what a warning says of a storage that cannot be reached, or used.
 func (s *site) whatDown() string {
-	if s.waitsForFleet() {
+	if s.fleetRole() == roleWaits {
 		return "cannot use the shared storage: no sitemap is served until that works, or fleet_patience is over"
 	}
 	return "cannot use the shared storage: the loaded sitemap is served, and refreshes wait"
@@ -246,9 +250,8 @@ const earlierVersion = 3
 func (s *site) logEarlierVersion(ctx context.Context) {
 	key := "sitemap/latest/" + fileName(s.authority(), digestOf(s.sitemap, s.prefix, earlierVersion)) + "/current"
 	_, err := s.shared.Load(ctx, key)
-	if err == nil {
-		s.logger.Info("the storage has the site as an earlier version of this module shared it: that is left alone, and can be deleted")
-	}
+	s.logger.OnceIf(err == nil, zap.InfoLevel, "earlier version",
+		"the storage has the site as an earlier version of this module shared it: that is left alone, and can be deleted")
 }
 
 // claimLead has this process lead, as an operator wants it to refresh the site.
@@ -258,18 +261,9 @@ func (s *site) claimLead(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()
-	isChanged, err := s.node.Claim(ctx)
-	if isChanged {
-		s.serveShared(ctx)
-	}
+	err := s.node.Claim(ctx)
 	if err != nil {
 		return fmt.Errorf("claiming the lead among the processes that share the site: %w", err)
-	}
-	for !s.node.Leads() {
-		_, isOver := wait.Within(lookUpStep, ctx.Done())
-		if isOver {
-			return replica.ErrFollows
-		}
 	}
 	return nil
 }
@@ -292,9 +286,14 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 		return false
 	}
 	err = s.node.Push(ctx)
-	s.logger.OnceIf(err != nil && !errors.Is(err, replica.ErrFollows), zap.WarnLevel, "push",
+	s.logger.OnceIf(s.isOwnTrouble(err), zap.WarnLevel, "push",
 		"cannot share the sitemap: the last one is still served", zap.Error(err))
 	return err == nil
+}
+
+// isOwnTrouble reports whether something failed, other than that the site is stopped, or that another process was first.
+func (s *site) isOwnTrouble(err error) bool {
+	return err != nil && s.ctx.Err() == nil && !errors.Is(err, replica.ErrFollows)
 }
 
 // isSame reports whether a refresh has found out nothing that other processes do not know.
@@ -343,39 +342,34 @@ var errUnread = errors.New("the shared storage cannot be read, and may have the 
 // lookUp returns the published snapshot. It waits a moment for one with the document, if that is named by a hash or a section:
 // another process may have published it. If the storage does not say so meanwhile, the error is errUnread: the document may exist.
 func (s *site) lookUp(ctx context.Context, snapshot *document.Set, name string) (*document.Set, error) {
-	isThere := func() bool {
-		d, _ := snapshot.FindForm(name)
-		return d != nil
+	isOurs := s.node == nil || s.main.Load() != nil || s.node.Leads()
+	if isOurs || !strings.HasPrefix(name, "-") {
+		return snapshot, nil
 	}
-	isUnknown := strings.HasPrefix(name, "-") && !isThere()
-	if s.node == nil || s.main.Load() != nil || !isUnknown || s.node.Leads() {
+	d, _ := snapshot.FindForm(name)
+	if d != nil {
 		return snapshot, nil
 	}
 	// However many names strangers make up, an interval has one poll more. Requests within a second share it.
+	fleet := &s.state.fleet
 	now := time.Now()
-	asked := s.state.fleet.asked.Load()
+	asked := fleet.asked.Load()
 	sinceAsked := now.Sub(time.Unix(0, asked))
-	if sinceAsked >= s.handler.settings.interval && s.state.fleet.asked.CompareAndSwap(asked, now.UnixNano()) {
+	if sinceAsked >= s.handler.settings.interval && fleet.asked.CompareAndSwap(asked, now.UnixNano()) {
 		s.node.Wake()
 	} else if sinceAsked > time.Second {
 		return snapshot, errUnread
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookUpPatience)
 	defer cancel()
-	for !isThere() && !s.hasPolled(now) {
+	for d == nil && fleet.polled.Load() <= now.UnixNano() {
 		_, isOver := wait.Within(lookUpStep, ctx.Done())
 		if isOver {
 			return snapshot, errUnread
 		}
-		snapshot = s.published().snapshot
+		d, _ = s.published().snapshot.FindForm(name)
 	}
 	return s.published().snapshot, nil
-}
-
-// hasPolled reports whether all is served that the storage had at a time.
-func (s *site) hasPolled(since time.Time) bool {
-	polled := s.state.fleet.polled.Load()
-	return polled != nil && polled.After(since)
 }
 
 // pushedFile is the file of the announcements of a site. What the leader stores there, the others have, too.
@@ -413,9 +407,6 @@ func (s *site) tellLeader(ctx context.Context) {
 	v := visitors{
 		Visited: s.state.visited.Newest(maxVisited, isUnlinked),
 		Signals: s.state.fleet.signals.Newest(maxSignaled, isRecent),
-	}
-	if len(v.Visited) == 0 && len(v.Signals) == 0 {
-		return
 	}
 	data, _ := json.Marshal(v) // of strings and numbers: there are no errors
 	digest := digestOf(string(data))

@@ -106,7 +106,7 @@ func TestFleet(t *testing.T) {
 			t.Errorf("the leader serves %d pages, the other one %d; it requests some: %t", pages1(), pages2(), requested.Load())
 		}
 		st := second.status()
-		if st.Storage.Leads || st.Storage.Leader == "" || time.Since(st.LastRefresh.Confirmed) > time.Minute {
+		if st.Storage.Leads || st.Storage.Leader == "" || st.Storage.Pulled.IsZero() || time.Since(st.LastRefresh.Confirmed) > time.Minute {
 			t.Errorf("the status of the second one: %+v, %+v", st.Storage, st.LastRefresh)
 		}
 
@@ -557,6 +557,30 @@ func TestFleetAlias(t *testing.T) {
 		}
 		s.cancel()
 	})
+}
+
+// TestFleetEarlier: of what an earlier version of this module shared, one line says that it is left alone.
+func TestFleetEarlier(t *testing.T) {
+	const left = "the storage has the site as an earlier version of this module shared it: that is left alone, and can be deleted"
+	for name, want := range map[string]int{"there is something": 1, "there is nothing": 0} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *bench) {
+				shared := store.NewMemory()
+				b, s := sharing(t, shared)
+				key := "sitemap/latest/" + fileName("named.example", digestOf(s.sitemap, s.prefix, earlierVersion)) + "/current"
+				if want > 0 {
+					_ = shared.Store(t.Context(), key, []byte("{}"))
+				}
+				_, end := runs(b, s)
+				defer end()
+				time.Sleep(time.Hour)
+				_, err := shared.Load(t.Context(), key)
+				if got := b.logged(left); got != want || (err == nil) != (want > 0) {
+					t.Errorf("logged %d times, want %d; it is there: %v", got, want, err)
+				}
+			})
+		})
+	}
 }
 
 // counting is a storage that counts what is read.

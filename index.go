@@ -122,7 +122,7 @@ func (s *site) publish(ctx context.Context, r *refreshing, sel selection, d deci
 	if d.verdict != keep {
 		next.sections = s.handler.settings.sections
 	}
-	if s.node != nil && !s.isAlone() {
+	if s.node != nil && s.fleetRole() != roleAlone {
 		if !s.share(ctx, r, next, &out) {
 			return ended(outcome.Later)
 		}

@@ -367,14 +367,14 @@ func (s *site) snapshot(ctx context.Context) (*document.Set, error) {
 		return snapshot, nil
 	}
 	// An outage of the storage may take minutes, for which no request waits.
-	if s.waitsForFleet() && s.node.Status().Error != "" {
+	if s.fleetRole() == roleWaits && s.node.Status().Error != "" {
 		return nil, errNotReady
 	}
 	err := s.app.await(ctx, s.ready)
 	snapshot := s.published().snapshot
 	// It may be ready all the same, as a refresh that an operator has requested failed, or as the front page did not respond.
 	isUnknown := s.node != nil && !wait.IsDone(s.ready)
-	if snapshot == nil && (isUnknown || s.waitsForFleet() || s.isSilent()) {
+	if snapshot == nil && (isUnknown || s.fleetRole() == roleWaits || s.isSilent()) {
 		err = errNotReady
 	}
 	return snapshot, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -30,42 +29,39 @@ func (c current) compare(d current) int {
 	return cmp.Or(cmp.Compare(c.Term, d.Term), strings.Compare(c.Node, d.Node), cmp.Compare(c.Beat, d.Beat))
 }
 
-// read reads current; zero: there is none, or a malformed one.
-func (n *Node) read(ctx context.Context) (c current, err error) {
+// errMalformed is the error of a value that the leader soon writes again.
+var errMalformed = errors.New("what says who leads is damaged")
+
+// read reads current; zero: there is none, or a malformed one for long.
+func (n *Node) read(ctx context.Context) (current, error) {
 	data, err := n.shared().Load(ctx, path.Join(n.Prefix, currentKey))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return c, err
+	isMissing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !isMissing {
+		return current{}, err
 	}
-	malformed := json.Unmarshal(data, &c)
+	var c current
+	err = json.Unmarshal(data, &c)
+	if err == nil && c.Term > 0 {
+		return c, nil
+	}
 	isRecent := time.Since(n.seenAt) < deadPolls*n.poll()
-	if malformed != nil && err == nil && isRecent && !n.claimed {
-		return current{}, fmt.Errorf("reading who leads: %w", malformed) // the leader writes it again
+	if !isMissing && isRecent && n.role == follows {
+		return current{}, errMalformed
 	}
-	if malformed != nil || c.Term == 0 {
-		return current{}, nil // which a storage may say that is down: a write tells
-	}
-	n.isReached.Store(true)
-	return c, nil
+	n.named = nil // the storage has lost all, or is down: a write tells
+	return current{}, nil
 }
 
 // write writes current. The caller has the turn.
-func (n *Node) write(ctx context.Context, next current) error {
+func (n *Node) write(ctx context.Context, next current, becomes role) error {
 	begun := time.Now()
-	next.Beat++
+	n.beat++ // also after a write that has failed, which may be done yet
+	next.Beat = n.beat
 	next.Poll = n.poll()
 	data, _ := json.Marshal(next) // which has no field that fails
 	err := n.shared().Store(ctx, path.Join(n.Prefix, currentKey), data)
-	n.seen.Beat = max(n.seen.Beat, next.Beat) // a write that has failed may be done yet
-	if err != nil {
-		return err
+	if err == nil {
+		n.see(next, begun, becomes)
 	}
-	n.isReached.Store(true)
-	n.seen = next
-	n.seenAt = begun
-	n.wroteAt = begun
-	if n.leadsUntil.Load() != nil {
-		until := begun.Add((deadPolls - 1) * next.Poll)
-		n.leadsUntil.Store(&until)
-	}
-	return nil
+	return err
 }

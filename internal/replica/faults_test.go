@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,8 +53,8 @@ func (h *hooked) Delete(ctx context.Context, key string) error {
 
 type plain struct {
 	*Node
-	local store.Storage
-	t     *testing.T
+	disk store.Storage
+	t    *testing.T
 }
 
 func newPlain(t *testing.T, local store.Storage, shared store.Storage) *plain {
@@ -63,7 +65,7 @@ func newPlain(t *testing.T, local store.Storage, shared store.Storage) *plain {
 
 // commit makes documents what the local store has.
 func (p *plain) commit(docs ...string) {
-	s := store.New(p.local, "any")
+	s := store.New(p.disk, "any")
 	if err := s.Open(p.t.Context(), nil); err != nil {
 		p.t.Fatal(err)
 	}
@@ -82,7 +84,7 @@ func (p *plain) commit(docs ...string) {
 
 // meta is the first document of the local store.
 func (p *plain) meta() string {
-	s := store.New(p.local, "any")
+	s := store.New(p.disk, "any")
 	if err := s.Open(p.t.Context(), nil); err != nil {
 		p.t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func TestFailedPull(t *testing.T) {
 		shared := store.NewMemory()
 		a := newPlain(t, store.NewMemory(), shared)
 		a.commit("one", "two")
-		_ = a.local.Store(t.Context(), "value", []byte("the key of IndexNow"))
+		_ = a.disk.Store(t.Context(), "value", []byte("the key of IndexNow"))
 		a.steps(3)
 		_ = a.Resign(t.Context())
 		before := currentOf(t, shared)
@@ -288,11 +290,8 @@ func TestCollect(t *testing.T) {
 		_ = a.Push(t.Context()) // drops style
 		b := newPlain(t, store.NewMemory(), h)
 		b.steps(1)
-		_, err := b.Claim(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Second)
+		b.wanted.Store(true)
+		b.steps(1)
 		b.commit("style", "z") // a release is taken back
 		for range 3 {
 			_, _ = a.Step(t.Context())
@@ -305,14 +304,10 @@ func TestCollect(t *testing.T) {
 			_, _ = a.Step(t.Context())
 			b.steps(1)
 		}
-		_, err = a.Claim(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Second)
-		a.steps(3)
+		a.wanted.Store(true)
+		a.steps(4)
 		c := newPlain(t, store.NewMemory(), shared)
-		_, err = c.Step(t.Context())
+		_, err := c.Step(t.Context())
 		if bad > 0 || err != nil {
 			t.Errorf("%d objects that are named were deleted; a new process: %v", bad, err)
 		}
@@ -329,8 +324,8 @@ func TestDamagedManifest(t *testing.T) {
 		b := newPlain(t, store.NewMemory(), shared)
 		b.steps(1)
 		key := "any/" + store.ManifestName
-		m, _ := a.local.Load(t.Context(), key)
-		_ = a.local.Store(t.Context(), key, m[:len(m)/2])
+		m, _ := a.disk.Load(t.Context(), key)
+		_ = a.disk.Store(t.Context(), key, m[:len(m)/2])
 		a.steps(2)
 		b.steps(2)
 		if b.meta() != `"one"` {
@@ -345,10 +340,10 @@ func TestDamagedObject(t *testing.T) {
 		shared := store.NewMemory()
 		a := newPlain(t, store.NewMemory(), shared)
 		a.commit("one")
-		keys, _ := a.local.List(t.Context(), "any/store", false)
+		keys, _ := a.disk.List(t.Context(), "any/store", false)
 		for _, key := range keys {
 			if path.Base(key) != "manifest.json" {
-				_ = a.local.Store(t.Context(), key, []byte("damaged"))
+				_ = a.disk.Store(t.Context(), key, []byte("damaged"))
 				break
 			}
 		}
@@ -357,6 +352,357 @@ func TestDamagedObject(t *testing.T) {
 			t.Errorf("after 25 minutes, nobody leads: %+v", a.Status())
 		}
 	})
+}
+
+// TestNoList: the status tells of a storage that lists nothing, and not of one that lists no folder before there is something in it.
+func TestNoList(t *testing.T) {
+	for name, lists := range map[string]bool{"none": false, "none that is empty": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newPlain(t, store.NewMemory(), &listing{store.NewMemory(), lists})
+				a.steps(8)
+				if a.Status().NoList {
+					t.Error("nothing is stored")
+				}
+				a.commit("one")
+				a.steps(2 * int(listEvery/a.poll()))
+				if got := a.Status().NoList; got == lists {
+					t.Errorf("got %t", got)
+				}
+			})
+		})
+	}
+}
+
+// listing is a storage that may list what is in a folder. Of one without anything, it returns an error.
+type listing struct {
+	store.Storage
+	lists bool
+}
+
+func (l *listing) List(ctx context.Context, folder string, isDeep bool) ([]string, error) {
+	keys, _ := l.Storage.List(ctx, folder, isDeep)
+	if !l.lists || len(keys) == 0 {
+		return nil, errors.New("no such folder")
+	}
+	return keys, nil
+}
+
+// TestList: what a list lacks is to be pushed again, unless the list lacks all.
+func TestList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &listing{store.NewMemory(), true}
+		a := newPlain(t, store.NewMemory(), shared)
+		a.commit("one", "two")
+		a.steps(3)
+		all := len(a.named)
+		for object := range a.named {
+			if object != a.seen.Manifest {
+				_ = shared.Delete(t.Context(), a.partKey(object, 0))
+				break
+			}
+		}
+		a.list(t.Context())
+		if got := len(a.named); got != all-1 {
+			t.Errorf("%d of %d objects are there", got, all)
+		}
+		shared.lists = false
+		a.list(t.Context())
+		if got := len(a.named); got != all-1 {
+			t.Errorf("by a list of nothing, %d of %d objects are there", got, all)
+		}
+	})
+}
+
+// TestLeftByOthers: without lists, too, what an earlier leader has pushed goes an hour after the present one has replaced it.
+func TestLeftByOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &listing{store.NewMemory(), false}
+		a := newPlain(t, store.NewMemory(), shared)
+		a.commit("one", "two")
+		a.steps(3)
+		left := a.seen.Manifest
+		_ = a.Resign(t.Context())
+		b := newPlain(t, store.NewMemory(), shared)
+		b.steps(3)
+		b.commit("other")
+		b.steps(int(keepFor/b.poll()) + 5)
+		_, err := shared.Load(t.Context(), b.partKey(left, 0))
+		if !b.Leads() || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("it is still there: %v; it leads: %t", err, b.Leads())
+		}
+	})
+}
+
+// TestPartsGo: without lists, too, each part of what a leader has pushed goes an hour after it has replaced it.
+func TestPartsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := store.NewMemory()
+		a := newPlain(t, store.NewMemory(), &listing{memory, false})
+		a.commit("big " + strings.Repeat("x", 3*partSize))
+		a.steps(3)
+		a.commit("small")
+		a.steps(1)
+		time.Sleep(keepFor)
+		a.steps(2)
+		keys, _ := memory.List(t.Context(), "site/objects", false)
+		if len(keys) != len(a.named) {
+			t.Errorf("%d parts of %d objects are stored", len(keys), len(a.named))
+		}
+	})
+}
+
+// TestDeletesSlowly: a poll deletes a hundred objects at most, and a push none, as a refresh waits for it.
+func TestDeletesSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deleted := 0
+		h := &hooked{Storage: store.NewMemory(), del: func(string) { deleted++ }}
+		for i := range 5 * atOnce / 2 {
+			_ = h.Store(t.Context(), fmt.Sprintf("site/objects/%d.0", i), []byte("left"))
+		}
+		a := newPlain(t, store.NewMemory(), h)
+		a.commit("one")
+		a.steps(3)
+		time.Sleep(keepFor)
+		err := a.Push(t.Context())
+		if err != nil || deleted > 0 {
+			t.Errorf("a push deletes %d: %v", deleted, err)
+		}
+		for _, want := range []int{atOnce, 2 * atOnce, 5 * atOnce / 2, 5 * atOnce / 2} {
+			a.steps(1)
+			if deleted != want {
+				t.Errorf("%d are deleted, want %d", deleted, want)
+			}
+		}
+	})
+}
+
+// TestResignFails: a process that resigns does not lead any more, whether it can say so or not.
+func TestResignFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := false
+		a := newPlain(t, store.NewMemory(), &hooked{Storage: store.NewMemory(), store: func(string) error {
+			if fails {
+				return errors.New("a time-out")
+			}
+			return nil
+		}})
+		a.steps(3)
+		fails = true
+		err := a.Resign(t.Context())
+		if err == nil || a.Leads() {
+			t.Errorf("%v; it leads: %t", err, a.Leads())
+		}
+	})
+}
+
+// TestPartsKept: each part of what was replaced stays for an hour.
+func TestPartsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		a := newPlain(t, store.NewMemory(), shared)
+		a.commit("big " + strings.Repeat("x", 3*partSize))
+		a.steps(3)
+		time.Sleep(2 * keepFor)
+		count := func() int {
+			keys, _ := shared.List(t.Context(), "site/objects", false)
+			return len(keys)
+		}
+		before := count()
+		a.commit("small")
+		a.steps(3)
+		if after := count(); before < 4 || after <= before {
+			t.Errorf("%d parts, then %d", before, after)
+		}
+	})
+}
+
+// runs has a process do its steps until the test ends.
+func (p *plain) runs() {
+	go func() {
+		for p.t.Context().Err() == nil {
+			_, _ = p.Step(p.t.Context())
+			p.Wait(p.t.Context())
+		}
+	}()
+}
+
+// TestClaimBoth: of operators of several processes who want them to lead at the same time, one gets it.
+func TestClaimBoth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		var all []*plain
+		for range 3 {
+			p := newPlain(t, store.NewMemory(), shared)
+			p.runs()
+			all = append(all, p)
+		}
+		time.Sleep(time.Minute)
+		for range 10 {
+			before := currentOf(t, shared).Term
+			claimed := make(chan bool)
+			for _, p := range all {
+				go func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					claimed <- p.Claim(ctx) == nil
+				}()
+			}
+			isClaimed := false
+			for range all {
+				isClaimed = <-claimed || isClaimed
+			}
+			time.Sleep(4 * all[0].poll()) // in which all agree
+			if term := currentOf(t, shared).Term; term > before+uint64(len(all)) {
+				t.Errorf("%d claims", term-before)
+			}
+			leading := 0
+			for _, p := range all {
+				if p.Leads() {
+					leading++
+				}
+			}
+			if !isClaimed || leading != 1 {
+				t.Errorf("one has got it: %t; %d lead", isClaimed, leading)
+			}
+		}
+	})
+}
+
+// TestPushTooLate: of a process that learns by a push that another one leads, the next step tells that it has what that one pushed.
+func TestPushTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		a := newPlain(t, store.NewMemory(), shared)
+		a.commit("one")
+		a.steps(3)
+		b := newPlain(t, store.NewMemory(), shared)
+		b.wanted.Store(true)
+		b.steps(2)
+		b.commit("two")
+		b.steps(1)
+		a.commit("lost")
+		if err := a.Push(t.Context()); !errors.Is(err, ErrFollows) {
+			t.Errorf("got %v", err)
+		}
+		isChanged, err := a.Step(t.Context())
+		if err != nil || !isChanged || a.meta() != `"two"` {
+			t.Errorf("changed: %t, %v; it has %s", isChanged, err, a.meta())
+		}
+	})
+}
+
+// TestTakeOver: who takes over stores nothing again that the storage has, and its own value if it lacks that.
+func TestTakeOver(t *testing.T) {
+	for _, value := range []string{"", "a key"} {
+		synctest.Test(t, func(t *testing.T) {
+			objects := 0
+			h := &hooked{Storage: store.NewMemory(), store: func(key string) error {
+				if path.Base(key) != currentKey {
+					objects++
+				}
+				return nil
+			}}
+			a := newPlain(t, store.NewMemory(), h)
+			a.commit("one", "two")
+			a.steps(3)
+			_ = a.Resign(t.Context())
+			b := newPlain(t, store.NewMemory(), h)
+			if value != "" {
+				_ = b.disk.Store(t.Context(), "value", []byte(value))
+			}
+			objects = 0
+			b.steps(2) // by the second one, it knows that it leads
+			if value == "" && objects > 0 || !b.Leads() {
+				t.Errorf("%d objects are stored; it leads: %t", objects, b.Leads())
+			}
+			c := newPlain(t, store.NewMemory(), h)
+			c.steps(1)
+			got, _ := c.disk.Load(t.Context(), "value")
+			if string(got) != value {
+				t.Errorf("got the value %q, want %q", got, value)
+			}
+		})
+	}
+}
+
+// TestClaimLacks: a process that cannot load what is the newest does not lead for an operator either.
+func TestClaimLacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		a := newPlain(t, store.NewMemory(), shared)
+		a.commit("one")
+		a.steps(3)
+		down := errors.New("a time-out")
+		b := newPlain(t, store.NewMemory(), &hooked{Storage: shared, load: func(key string) error {
+			if strings.Contains(key, "objects") {
+				return down
+			}
+			return nil
+		}})
+		b.runs()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := b.Claim(ctx); !errors.Is(err, down) || b.Leads() {
+			t.Errorf("got %v; it leads: %t", err, b.Leads())
+		}
+	})
+}
+
+// TestWrittenAfterAll: a leader whose write of current fails, but is done, goes on leading.
+func TestWrittenAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		fails := false
+		h := &hooked{Storage: shared}
+		h.store = func(key string) error {
+			if fails && path.Base(key) == currentKey {
+				return errors.New("a time-out")
+			}
+			return nil
+		}
+		a := newPlain(t, store.NewMemory(), &late{h})
+		a.commit("one")
+		a.steps(3)
+		fails = true
+		a.steps(1)
+		fails = false
+		a.steps(1)
+		if !a.Leads() {
+			t.Error("it does not lead any more")
+		}
+	})
+}
+
+// late is a storage that stores what it then says has failed.
+type late struct{ *hooked }
+
+func (l *late) Store(ctx context.Context, key string, v []byte) error {
+	_ = l.Storage.Store(ctx, key, v)
+	return l.hooked.Store(ctx, key, v)
+}
+
+// TestListsFolder: where a storage lists the folder as one of its own keys, that is not deleted: with it, all that is in it could
+// be.
+func TestListsFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var deleted []string
+		h := &hooked{Storage: folderLister{store.NewMemory()}, del: func(key string) { deleted = append(deleted, key) }}
+		a := newPlain(t, store.NewMemory(), h)
+		a.commit("one")
+		a.steps(3 * int(listEvery/a.poll()))
+		if slices.Contains(deleted, "site/objects") {
+			t.Error("it is deleted")
+		}
+	})
+}
+
+// folderLister is a storage that lists a folder among its keys.
+type folderLister struct{ store.Storage }
+
+func (s folderLister) List(ctx context.Context, folder string, isDeep bool) ([]string, error) {
+	keys, err := s.Storage.List(ctx, folder, isDeep)
+	return append(keys, folder), err
 }
 
 // TestToldRace: refreshes of two configurations hear followers at a time.
@@ -427,6 +773,19 @@ func TestDamagedCurrent(t *testing.T) {
 		after := currentOf(t, shared)
 		if after.Manifest != before.Manifest {
 			t.Errorf("the storage names %q, want %q", after.Manifest, before.Manifest)
+		}
+	})
+}
+
+// TestMalformedCurrent: where what says who leads is no JSON, and nobody writes it again, a process leads all the same.
+func TestMalformedCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		_ = shared.Store(t.Context(), "site/current", []byte("who leads"))
+		a := newPlain(t, store.NewMemory(), shared)
+		a.steps(7)
+		if !a.Leads() {
+			t.Error("it does not lead")
 		}
 	})
 }

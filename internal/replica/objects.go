@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"time"
@@ -20,121 +21,95 @@ const (
 	atOnce    = 100 // objects that a poll deletes at most
 )
 
-// garbage is what a leader knows of the objects in the storage.
-type garbage struct {
-	stored  map[string]bool      // what the storage has of what current names; nil: that is not known
-	dropped map[string]time.Time // since when objects are not named any more
-	listed  time.Time
-}
-
 // Push makes what the local store has the newest. The error matches ErrFollows if another process leads.
 func (n *Node) Push(ctx context.Context) error {
 	if !n.turn.Take(ctx) {
 		return ctx.Err()
 	}
 	defer n.turn.Release()
-	c, err := n.read(ctx)
-	if err != nil {
-		return err
+	if n.role != leads {
+		return ErrFollows
 	}
-	if n.leadsUntil.Load() == nil || c.compare(n.seen) > 0 {
-		return ErrFollows // the next step follows
+	_, err := n.step(ctx)
+	if err == nil && n.role != leads {
+		return ErrFollows
 	}
-	if c.Term == 0 {
-		n.garbage.stored = nil // the storage has lost all
-	}
-	return n.push(ctx)
+	return err
 }
 
-// push stores what the storage does not have, and then says that it is the newest.
-func (n *Node) push(ctx context.Context) error {
-	manifest, err := n.manifest(ctx)
-	if err != nil {
-		return err
-	}
-	value, err := n.local(ctx, n.Value)
-	if err != nil {
-		return err
-	}
-	next := n.seen
-	next.Manifest = hashOf(manifest)
-	next.Value = hashOf(value)
-	names := named(manifest, next.Value)
-	loaded := map[string][]byte{next.Manifest: manifest, next.Value: value}
-	for name := range names {
+// push stores what the storage does not have, and then says that the leader lives, and what is the newest.
+func (n *Node) push(ctx context.Context, has local) error {
+	for name, key := range has.keys {
+		if n.named[name] != "" {
+			continue
+		}
 		// What takes long is no reason for another process to lead.
-		if time.Since(n.wroteAt) > n.poll() {
-			err = n.write(ctx, n.seen)
+		if time.Since(n.seenAt) > n.poll() {
+			err := n.write(ctx, n.seen, leads)
 			if err != nil {
 				return err
 			}
-			next.Beat = n.seen.Beat
 		}
-		if n.garbage.stored[name] {
-			continue
-		}
-		err = n.pushObject(ctx, name, loaded[name])
+		err := n.pushObject(ctx, name, key)
 		if err != nil {
 			return fmt.Errorf("pushing %s: %w", name, err)
 		}
 	}
+	next := n.seen
+	next.Manifest = has.manifest
+	next.Value = has.value
 	isNew := next.Manifest != n.seen.Manifest
-	err = n.write(ctx, next)
+	err := n.write(ctx, next, leads)
 	if err != nil {
 		return err
 	}
-	for name := range n.garbage.stored {
-		n.garbage.dropped[name] = time.Now()
-	}
-	for name := range names {
-		delete(n.garbage.dropped, name)
-	}
-	n.garbage.stored = names
+	n.name(has.keys)
 	if isNew {
 		n.notePush()
 	}
 	return nil
 }
 
-// pushObject stores an object, which is loaded from the local store if data is nil.
-func (n *Node) pushObject(ctx context.Context, name string, data []byte) (err error) {
-	if data == nil {
-		data, err = n.Local.Load(ctx, path.Join(n.Records, store.ObjectName(name)))
-	}
+// pushObject stores an object that is in the local storage.
+func (n *Node) pushObject(ctx context.Context, name, key string) error {
+	data, err := n.Local.Load(ctx, key)
 	if err != nil {
 		return err
 	}
-	if hashOf(data) != name {
+	if store.Hash(data) != name {
 		return store.ErrDamaged
 	}
-	return n.storeObject(ctx, name, data)
+	for i := 0; i == 0 || i*partSize < len(data); i++ {
+		part := n.partKey(name, i)
+		n.parts[part] = time.Now()
+		err = n.shared().Store(ctx, part, data[i*partSize:min((i+1)*partSize, len(data))])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pullNewer loads what is the newest into the local store, unless that has it.
 func (n *Node) pullNewer(ctx context.Context) (isChanged bool, err error) {
-	manifest, err := n.manifest(ctx)
+	has, err := n.local(ctx)
 	if err != nil {
 		return false, err
 	}
-	value, err := n.local(ctx, n.Value)
-	if err != nil {
-		return false, err
-	}
+	isValueNew := n.seen.Value != "" && n.seen.Value != has.value
+	isNew := n.seen.Manifest != "" && n.seen.Manifest != has.manifest
 	// The value comes first: who loads the records is told by their change to load it, too.
-	hasValue := n.seen.Value == "" || n.seen.Value == hashOf(value)
-	if !hasValue {
+	if isValueNew {
 		err = n.pullObject(ctx, n.seen.Value, n.Value)
 	}
-	hasManifest := n.seen.Manifest == "" || n.seen.Manifest == hashOf(manifest)
-	if err == nil && !hasManifest {
-		err = n.pull(ctx, named(manifest, ""))
+	if isNew && err == nil {
+		err = n.pull(ctx, has)
 	}
-	isMissing := !hasValue || !hasManifest
-	return isMissing && err == nil, err
+	return (isValueNew || isNew) && err == nil, err
 }
 
-// pull loads the newest generation into the local store, which has some objects: the manifest last.
-func (n *Node) pull(ctx context.Context, has map[string]bool) error {
+// pull loads the newest generation into the local store: the manifest last.
+func (n *Node) pull(ctx context.Context, has local) error {
 	release, err := n.Hold(ctx)
 	if err != nil {
 		return err
@@ -144,26 +119,22 @@ func (n *Node) pull(ctx context.Context, has map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range store.ObjectsOf(manifest) {
-		if has[name] {
+	for name, key := range n.keysOf(manifest) {
+		if has.keys[name] != "" {
 			continue
 		}
-		err = n.pullObject(ctx, name, path.Join(n.Records, store.ObjectName(name)))
+		err = n.pullObject(ctx, name, key)
 		if err != nil {
 			return err
 		}
 	}
-	err = n.Local.Store(ctx, path.Join(n.Records, store.ManifestName), manifest)
-	if err == nil {
-		n.note(func(s *Status) { s.Pulled = time.Now() })
-	}
-	return err
+	return n.Local.Store(ctx, n.manifestKey(), manifest)
 }
 
 // pullObject loads an object into the local storage, unless that has it. What cannot be read there is loaded again.
 func (n *Node) pullObject(ctx context.Context, name, key string) error {
-	data, _ := n.local(ctx, key)
-	if hashOf(data) == name {
+	data, _ := n.Local.Load(ctx, key)
+	if store.Hash(data) == name {
 		return nil
 	}
 	data, err := n.object(ctx, name)
@@ -177,113 +148,98 @@ func (n *Node) pullObject(ctx context.Context, name, key string) error {
 func (n *Node) object(ctx context.Context, name string) (data []byte, err error) {
 	for i := 0; len(data) == i*partSize; i++ {
 		part, err := n.shared().Load(ctx, n.partKey(name, i))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if len(part) == 0 {
+		if errors.Is(err, fs.ErrNotExist) {
 			break
+		}
+		if err != nil {
+			return nil, err
 		}
 		data = append(data, part...)
 	}
-	if hashOf(data) != name {
+	if store.Hash(data) != name {
 		return nil, fmt.Errorf("object %s is missing, damaged or not visible yet", name)
 	}
 	return data, nil
 }
 
-func (n *Node) storeObject(ctx context.Context, name string, data []byte) error {
-	for i := 0; i == 0 || i*partSize < len(data); i++ {
-		part := data[i*partSize : min((i+1)*partSize, len(data))]
-		err := n.shared().Store(ctx, n.partKey(name, i), part)
-		if err != nil {
-			return err
+// partKey returns the key of a part of an object.
+func (n *Node) partKey(object string, i int) string {
+	return path.Join(n.Prefix, folder, fmt.Sprintf("%s.%d", object, i))
+}
+
+// objectOf returns the name of the object that has a part, by its key.
+func objectOf(part string) string {
+	object, _, _ := strings.Cut(path.Base(part), ".")
+	return object
+}
+
+// name notes which objects current names from now on.
+func (n *Node) name(keys map[string]string) {
+	for part := range n.parts {
+		if n.named[objectOf(part)] != "" {
+			n.parts[part] = time.Now()
 		}
 	}
+	for object := range n.named {
+		n.parts[n.partKey(object, 0)] = time.Now()
+	}
+	n.named = keys
+}
+
+// look finds out whether the storage has lost what was pushed, as just before current was written again, or amid a push: any
+// object may tell.
+func (n *Node) look(ctx context.Context) error {
+	for object := range n.named { // in no order
+		_, err := n.shared().Load(ctx, n.partKey(object, 0))
+		if errors.Is(err, fs.ErrNotExist) {
+			n.named = nil
+			return nil
+		}
+		return err
+	}
 	return nil
-}
-
-func (n *Node) partKey(name string, i int) string {
-	return path.Join(n.Prefix, folder, fmt.Sprintf("%s.%d", name, i))
-}
-
-// named returns the names of a manifest, nil: none, of what it names, and of a value.
-func named(manifest []byte, value string) map[string]bool {
-	names := make(map[string]bool)
-	if manifest != nil {
-		names[hashOf(manifest)] = true
-	}
-	if value != "" {
-		names[value] = true
-	}
-	for _, name := range store.ObjectsOf(manifest) {
-		names[name] = true
-	}
-	return names
 }
 
 // collect deletes what was not named for an hour. What cannot be deleted is tried again at the next poll.
 func (n *Node) collect(ctx context.Context) {
-	if time.Since(n.garbage.listed) > listEvery {
+	if time.Since(n.listed) > listEvery {
 		n.list(ctx)
 	}
 	deleted := 0
-	for name, at := range n.garbage.dropped {
-		if time.Since(at) < keepFor {
+	for part, at := range n.parts {
+		isKept := n.named[objectOf(part)] != "" || time.Since(at) < keepFor
+		if isKept {
 			continue
 		}
-		if deleted == atOnce || n.deleteObject(ctx, name) != nil {
+		if deleted == atOnce || store.Delete(ctx, n.shared(), part) != nil {
 			return
 		}
-		delete(n.garbage.dropped, name)
+		delete(n.parts, part)
 		deleted++
 	}
 }
 
-// list looks for what earlier leaders have left. What is lost is stored again by the next push.
+// list looks for what earlier leaders have left, and for what is lost, which the next poll pushes.
 func (n *Node) list(ctx context.Context) {
-	keys, err := n.shared().List(ctx, path.Join(n.Prefix, folder), false)
-	n.garbage.listed = time.Now()
-	there := make(map[string]bool)
+	keys, _ := n.shared().List(ctx, path.Join(n.Prefix, folder), false)
+	n.listed = time.Now()
+	lost := maps.Clone(n.named)
 	for _, key := range keys {
-		name, _, _ := strings.Cut(path.Base(key), ".")
-		there[name] = true
+		part := path.Join(n.Prefix, folder, path.Base(key)) // some storages list the folder, too
+		delete(lost, objectOf(part))
+		_, isKnown := n.parts[part]
+		if !isKnown {
+			n.parts[part] = time.Now()
+		}
 	}
-	isOfUse := err == nil && there[n.seen.Manifest]
-	n.note(func(s *Status) { s.NoList = !isOfUse && n.seen.Manifest != "" })
+	isOfUse := lost[n.seen.Manifest] == "" // as where nothing is published yet
+	n.mu.Lock()
+	n.status.NoList = !isOfUse
+	n.mu.Unlock()
 	if !isOfUse {
 		return
 	}
-	for name := range there {
-		_, isKnown := n.garbage.dropped[name]
-		if !n.garbage.stored[name] && !isKnown {
-			n.garbage.dropped[name] = time.Now()
-		}
+	for object := range lost {
+		delete(n.named, object)
 	}
-	for name := range n.garbage.stored {
-		if !there[name] {
-			n.garbage.stored = nil // the next poll pushes all
-			return
-		}
-	}
-}
-
-// deleteObject deletes an object, the first of its parts, by which it is found, last.
-func (n *Node) deleteObject(ctx context.Context, name string) error {
-	last := 0
-	for ; ; last++ {
-		part, err := n.shared().Load(ctx, n.partKey(name, last))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if len(part) < partSize {
-			break
-		}
-	}
-	for i := last; i >= 0; i-- {
-		err := store.Delete(ctx, n.shared(), n.partKey(name, i))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,6 +7,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,27 +48,38 @@ type Options struct {
 	Hold func(ctx context.Context) (release func(), err error)
 }
 
+// role is what a process does in one site. It changes with what it writes, and once it reads what another one has written.
+type role int
+
+const (
+	follows role = iota
+	claims       // it has written that it leads: the next poll tells whether another one has, too
+	leads
+)
+
 // Node is this process's part in one site. It is safe for concurrent use.
 type Node struct {
 	Options
 	ID string // random, in each process another one
 
 	configured atomic.Pointer[configuration]
-	leadsUntil atomic.Pointer[time.Time] // nil: it does not lead
-	isReached  atomic.Bool               // current was read or written
-	wake       chan struct{}             // of size 1
+	wake       chan struct{} // of size 1
+	wanted     atomic.Bool   // an operator waits for this process to claim the lead
 
-	mu      sync.Mutex
-	status  Status
+	turn     wait.Slots           // one, of who calls the storages. Only its holder changes what follows
+	beat     uint64               // of the last write of current
+	resigned time.Time            // when this process did last
+	named    map[string]string    // objects that current names, and that the storage has, with their local keys
+	parts    map[string]time.Time // of objects in the storage, by key: when current named them last, or they were found
+	listed   time.Time            // when they were last looked for
+
+	mu      sync.Mutex // others read the rest
+	role    role
+	seen    current   // the greatest that was read or written
+	seenAt  time.Time // when it was written, or first read
 	pushing time.Time // when the first push was since what came before was settled
-
-	turn     wait.Slots // one, of who calls the storages; it guards the rest
-	seen     current    // the greatest that was read or written
-	seenAt   time.Time  // when it was first seen
-	wroteAt  time.Time  // when this node wrote it last
-	claimed  bool       // this node has claimed the lead, and nobody has contested that since
-	resigned time.Time  // when it did last; zero: it never has
-	garbage  garbage
+	status  Status    // without what the above tells
+	err     error     // of the last poll
 }
 
 // configuration is what a reload may replace.
@@ -97,7 +109,6 @@ func New(o Options) *Node {
 		wake:    make(chan struct{}, 1),
 		turn:    wait.NewSlots(1),
 		seenAt:  time.Now(),
-		garbage: garbage{dropped: make(map[string]time.Time)},
 	}
 }
 
@@ -111,55 +122,72 @@ func (n *Node) poll() time.Duration   { return n.configured.Load().poll }
 
 // Leads reports whether this process is to refresh the site. One that could not write for long does not lead.
 func (n *Node) Leads() bool {
-	until := n.leadsUntil.Load()
-	return until != nil && time.Now().Before(*until)
-}
-
-// LeadsSince reports whether this process leads for so long.
-func (n *Node) LeadsSince(age time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.Leads() && time.Since(n.status.Since) >= age
+	return n.leads()
 }
 
-// settlePolls is in how many polls the others have what was pushed.
-const settlePolls = 2.5
+func (n *Node) leads() bool {
+	return n.role == leads && time.Since(n.seenAt) < (deadPolls-1)*n.seen.Poll
+}
 
-// IsSettled reports whether the others have what was pushed, or most of it where something is pushed all the time.
-func (n *Node) IsSettled() bool {
+// MayAnnounce reports whether this process leads for so long, and the others have what was pushed.
+func (n *Node) MayAnnounce(after time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	polls := func(since time.Time) float64 { return float64(time.Since(since)) / float64(n.poll()) }
-	return polls(n.status.Pushed) >= settlePolls || polls(n.pushing) >= 4*settlePolls
+	return n.leads() && time.Since(n.status.Since) >= after && n.isSettled()
+}
+
+// isSettled reports whether the others have what was pushed, or most of it where something is pushed all the time.
+func (n *Node) isSettled() bool {
+	settles := n.poll() * 5 / 2
+	return time.Since(n.status.Pushed) >= settles || time.Since(n.pushing) >= 4*settles
 }
 
 // notePush notes that something was pushed.
 func (n *Node) notePush() {
-	isSettled := n.IsSettled()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.status.Pushed = time.Now()
-	if isSettled {
-		n.pushing = n.status.Pushed
+	if n.isSettled() {
+		n.pushing = time.Now()
 	}
+	n.status.Pushed = time.Now()
 }
 
 // IsReached reports whether the storage has told who leads, or that nobody does.
-func (n *Node) IsReached() bool { return n.isReached.Load() }
+func (n *Node) IsReached() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen.Term > 0
+}
 
 // Status returns the state of the node.
 func (n *Node) Status() Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.status
-	s.Leads = n.Leads()
+	s.Leads = n.leads()
+	if n.seen.Term > 0 && !n.seen.Resigned {
+		s.Leader = fmt.Sprintf("%s %.4s", n.seen.Name, n.seen.Node)
+		s.Seen = n.seenAt
+	}
+	if n.err != nil {
+		s.Error = n.err.Error()
+	}
 	return s
 }
 
-func (n *Node) note(change func(*Status)) {
+// see notes what was read or written, and what this process does therefore.
+func (n *Node) see(c current, at time.Time, becomes role) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	change(&n.status)
+	isOther := c.Node != n.seen.Node || c.Resigned != n.seen.Resigned
+	if isOther {
+		n.status.Since = time.Now()
+	}
+	n.seen = c
+	n.seenAt = at
+	n.role = becomes
 }
 
 // Wait waits until [Node.Step] is to be called again. False: ctx has ended.
@@ -190,12 +218,15 @@ func (n *Node) Step(ctx context.Context) (isChanged bool, err error) {
 	}
 	defer n.turn.Release()
 	isChanged, err = n.step(ctx)
-	n.note(func(s *Status) {
-		s.Error = ""
-		if err != nil {
-			s.Error = err.Error()
-		}
-	})
+	if err == nil && n.role == leads {
+		n.collect(ctx)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.err = err
+	if isChanged && n.role == follows {
+		n.status.Pulled = time.Now()
+	}
 	return isChanged, err
 }
 
@@ -204,21 +235,23 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if c.compare(n.seen) > 0 {
-		wasLeading := n.leadsUntil.Load() != nil
-		n.follow(c)
-		// A refresh that is under way may still store something, which the next step pulls over.
-		if wasLeading {
+	isOwn := c.Node == n.ID // such as one that failed, but was written
+	if !isOwn && c.compare(n.seen) > 0 {
+		hasLed := n.role == leads
+		n.see(c, time.Now(), follows)
+		// The next step pulls, and tells of it: this one may be that of a Push, as of a refresh that is under way.
+		if hasLed {
 			n.Wake()
 			return false, nil
 		}
 	}
-	if n.claimed {
-		return n.lead(ctx, c)
+	if n.role != follows {
+		return n.lead(ctx)
 	}
 	quiet := time.Since(n.seenAt) // before a pull, which may take long
 	isChanged, err = n.pullNewer(ctx)
-	if n.mayClaim(quiet, err == nil) {
+	isWanted := n.wanted.Swap(false) && err == nil
+	if isWanted || n.mayClaim(quiet, err == nil) {
 		err = n.claim(ctx)
 	}
 	return isChanged, err
@@ -229,7 +262,7 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 func (n *Node) mayClaim(quiet time.Duration, hasAll bool) bool {
 	poll := max(n.seen.Poll, time.Second)
 	// Another one may be able to do what this one was not.
-	gaveUp := !n.resigned.IsZero() && time.Since(n.resigned) <= resignedPolls*poll
+	gaveUp := time.Since(n.resigned) <= resignedPolls*poll
 	switch {
 	case n.seen.Term == 0:
 		return true
@@ -241,58 +274,25 @@ func (n *Node) mayClaim(quiet time.Duration, hasAll bool) bool {
 	return quiet > deadPolls*poll
 }
 
-// follow goes on from what another process has written.
-func (n *Node) follow(c current) {
-	isOther := c.Node != n.seen.Node || c.Resigned != n.seen.Resigned
-	n.seen = c
-	n.seenAt = time.Now()
-	n.claimed = false
-	n.leadsUntil.Store(nil)
-	n.note(func(s *Status) { s.Seen = n.seenAt })
-	if isOther {
-		n.noteLeader()
+// Claim has this process lead, whoever does now, unless another one claims that at the same time.
+func (n *Node) Claim(ctx context.Context) error {
+	n.wanted.Store(true)
+	defer n.wanted.Store(false)
+	n.Wake()
+	for !n.Leads() {
+		_, isOver := wait.Within(wakeAfter, ctx.Done())
+		if isOver {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return cmp.Or(n.err, ErrFollows)
+		}
 	}
-}
-
-// noteLeader notes who leads for operators.
-func (n *Node) noteLeader() {
-	leader := ""
-	if n.seen.Term > 0 && !n.seen.Resigned {
-		leader = fmt.Sprintf("%s %.4s", n.seen.Name, n.seen.Node)
-	}
-	n.note(func(s *Status) {
-		s.Leader = leader
-		s.Since = time.Now()
-	})
-}
-
-// Claim has this process lead, whoever does now, once the next Step has found that no other one has claimed that meanwhile.
-// isChanged is as of Step.
-func (n *Node) Claim(ctx context.Context) (isChanged bool, err error) {
-	if !n.turn.Take(ctx) {
-		return false, ctx.Err()
-	}
-	defer n.turn.Release()
-	if n.Leads() {
-		return false, nil
-	}
-	c, err := n.read(ctx)
-	if err != nil {
-		return false, err
-	}
-	if c.compare(n.seen) > 0 {
-		n.follow(c)
-	}
-	isChanged, err = n.pullNewer(ctx)
-	if err != nil {
-		return isChanged, err
-	}
-	return isChanged, n.claim(ctx)
+	return nil
 }
 
 // claim says that this process leads from now on. Those that claim at the same time find out at the next poll.
 func (n *Node) claim(ctx context.Context) error {
-	manifest, err := n.manifest(ctx)
+	has, err := n.local(ctx)
 	if err != nil {
 		return err
 	}
@@ -301,80 +301,40 @@ func (n *Node) claim(ctx context.Context) error {
 	next.Node = n.ID
 	next.Name = n.Name
 	next.Resigned = false
-	n.leadsUntil.Store(nil)
-	n.garbage = garbage{dropped: make(map[string]time.Time)} // what it knew when it led before may be named again
-	if manifest != nil && hashOf(manifest) == next.Manifest {
-		n.garbage.stored = named(manifest, next.Value)
+	// What it knew when it led before may have changed.
+	n.parts = make(map[string]time.Time)
+	n.named = nil
+	if has.manifest == next.Manifest && has.value == next.Value {
+		n.named = has.keys
 	}
-	err = n.write(ctx, next)
+	err = n.write(ctx, next, claims)
 	if err != nil {
 		return err
 	}
-	n.claimed = true
 	time.AfterFunc(settleFor, n.Wake)
 	return nil
 }
 
-// lead says that the leader lives. c is what the storage has: something earlier, or nothing, if it has lost that. isChanged:
-// the local store had lost all, or has something that could not be pushed before, and so is not served yet.
-func (n *Node) lead(ctx context.Context, c current) (isChanged bool, err error) {
-	manifest, err := n.manifest(ctx)
+// lead says that the leader lives. isChanged: the local store had lost all, or has something that could not be pushed before, and
+// so is not served yet.
+func (n *Node) lead(ctx context.Context) (isChanged bool, err error) {
+	has, err := n.local(ctx)
 	if err != nil {
 		return false, err
 	}
-	isLost := manifest == nil && n.seen.Manifest != "" && n.leadsUntil.Load() != nil
+	isLost := has.manifest == "" && n.seen.Manifest != "" && n.role == leads
 	if isLost {
 		return n.pullNewer(ctx)
 	}
-	value, err := n.local(ctx, n.Value)
+	if n.seen.Beat%deadPolls == 0 {
+		err = n.look(ctx)
+	}
 	if err != nil {
 		return false, err
 	}
-	if n.leadsUntil.Load() == nil {
-		n.leadsUntil.Store(new(time.Time)) // see write
-		n.noteLeader()
-	}
-	hasAll, err := n.hasAll(ctx, c)
-	if err != nil {
-		return false, err
-	}
-	isPushed := hashOf(manifest) == n.seen.Manifest && hashOf(value) == n.seen.Value
-	if !hasAll || !isPushed {
-		isNew := hashOf(manifest) != n.seen.Manifest
-		err = n.push(ctx)
-		return isNew && err == nil, err // a refresh could not push it, and so did not serve it
-	}
-	err = n.write(ctx, n.seen)
-	if err == nil {
-		n.collect(ctx)
-	}
-	return false, err
-}
-
-// hasAll reports whether the storage still has what was pushed. c is what it has of current.
-func (n *Node) hasAll(ctx context.Context, c current) (bool, error) {
-	// It may have lost something just before current was written again, or amid a push: any object may tell.
-	looks := n.seen.Manifest != "" && n.seen.Beat%deadPolls == 0
-	if c.Term > 0 && looks {
-		_, err := n.shared().Load(ctx, n.partKey(n.anyStored(), 0))
-		if errors.Is(err, fs.ErrNotExist) {
-			n.garbage.stored = nil
-		} else if err != nil {
-			return false, err
-		}
-	}
-	if c.Term == 0 {
-		n.garbage.stored = nil
-	}
-	return n.garbage.stored != nil, nil
-}
-
-// anyStored returns the name of an object that the storage is to have: of several, any of them by chance.
-func (n *Node) anyStored() string {
-	for name := range n.garbage.stored { // in no order
-		return name
-	}
-	return n.seen.Manifest
+	isNew := has.manifest != n.seen.Manifest // a refresh could not push it, and so did not serve it
+	err = n.push(ctx, has)
+	return isNew && err == nil, err
 }
 
 // Resign lets another process lead, as before this one stops, or where it cannot refresh the site.
@@ -383,41 +343,50 @@ func (n *Node) Resign(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer n.turn.Release()
-	if !n.claimed {
+	if n.role == follows {
 		return nil
 	}
-	n.leadsUntil.Store(nil)
-	n.claimed = false
 	n.resigned = time.Now()
+	n.see(n.seen, n.seenAt, follows)
 	next := n.seen
 	next.Resigned = true
-	err := n.write(ctx, next)
-	n.noteLeader()
-	return err
+	return n.write(ctx, next, follows)
 }
 
-// manifest returns that of the local store; nil: there is none.
-func (n *Node) manifest(ctx context.Context) ([]byte, error) {
-	data, err := n.local(ctx, path.Join(n.Records, store.ManifestName))
-	if !store.IsManifest(data) {
-		return nil, err // a damaged one is none
-	}
-	return data, err
+// local is what the local storage has, by the names of objects.
+type local struct {
+	manifest, value string            // "": there is none
+	keys            map[string]string // of both, and of what the manifest names
 }
 
-// local loads a value of the local storage; nil: there is none.
-func (n *Node) local(ctx context.Context, key string) ([]byte, error) {
-	data, err := n.Local.Load(ctx, key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+func (n *Node) local(ctx context.Context) (has local, err error) {
+	manifest, err := n.Local.Load(ctx, n.manifestKey())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return has, err
 	}
-	return data, err
+	value, err := n.Local.Load(ctx, n.Value)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return has, err
+	}
+	has.keys = n.keysOf(manifest)
+	if store.IsManifest(manifest) { // a damaged one is none
+		has.manifest = store.Hash(manifest)
+		has.keys[has.manifest] = n.manifestKey()
+	}
+	if value != nil {
+		has.value = store.Hash(value)
+		has.keys[has.value] = n.Value
+	}
+	return has, nil
 }
 
-// hashOf returns the name of an object; "": there is none.
-func hashOf(data []byte) string {
-	if data == nil {
-		return ""
+func (n *Node) manifestKey() string { return path.Join(n.Records, store.ManifestName) }
+
+// keysOf returns the keys of the objects that a manifest names, by their names.
+func (n *Node) keysOf(manifest []byte) map[string]string {
+	keys := make(map[string]string)
+	for _, name := range store.ObjectsOf(manifest) {
+		keys[name] = path.Join(n.Records, store.ObjectName(name))
 	}
-	return store.Hash(data)
+	return keys
 }

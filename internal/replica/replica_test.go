@@ -87,6 +87,15 @@ func (f *fake) counted() map[string]int {
 	return maps.Clone(f.calls)
 }
 
+// named returns the names of a manifest, of what it names, and of a value.
+func named(manifest []byte, value string) map[string]bool {
+	names := map[string]bool{store.Hash(manifest): true, value: true}
+	for _, name := range store.ObjectsOf(manifest) {
+		names[name] = true
+	}
+	return names
+}
+
 type client struct {
 	*fake
 	dead bool
@@ -346,10 +355,11 @@ func TestReplica(t *testing.T) {
 						time.Sleep(rand.N(20 * time.Second))
 						if rand.IntN(10) == 0 { // an operator requests a refresh
 							p := w.all()[rand.IntN(3)]
-							isChanged, _ := p.Claim(t.Context())
-							if isChanged {
-								p.verify()
-							}
+							go func() {
+								ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+								defer cancel()
+								_ = p.Claim(ctx)
+							}()
 						}
 						if rand.IntN(3) == 0 {
 							w.version.Store(rand.Int64N(30))
@@ -484,7 +494,7 @@ func TestClaimTwice(t *testing.T) {
 		synctest.Wait() // it has polled, and sleeps
 		p.refresh()
 		for range 3 {
-			_, err := p.Claim(t.Context())
+			err := p.Claim(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -582,12 +592,15 @@ func TestLosesObjects(t *testing.T) {
 func TestDamagedLocally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := alone(t)
-		manifest, err := p.manifest(t.Context())
+		has, err := p.local(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range store.ObjectsOf(manifest) {
-			if err := p.Local.Store(t.Context(), "any/"+store.ObjectName(name), []byte("damaged")); err != nil {
+		for name, key := range has.keys {
+			if name == has.manifest {
+				continue
+			}
+			if err := p.Local.Store(t.Context(), key, []byte("damaged")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -617,7 +630,7 @@ func TestPushFollows(t *testing.T) {
 		if err := q.Push(t.Context()); !errors.Is(err, ErrFollows) {
 			t.Errorf("one that follows: %v", err)
 		}
-		if _, err := q.Claim(t.Context()); err != nil {
+		if err := q.Claim(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Push(t.Context()); !errors.Is(err, ErrFollows) {
@@ -657,9 +670,9 @@ func TestLocalLoss(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		manifest, err := p.manifest(t.Context())
-		if err != nil || manifest == nil || !p.Leads() {
-			t.Errorf("got %q, %v; it leads: %t", manifest, err, p.Leads())
+		has, err := p.local(t.Context())
+		if err != nil || has.manifest == "" || !p.Leads() {
+			t.Errorf("got %q, %v; it leads: %t", has.manifest, err, p.Leads())
 		}
 		p.end()
 	})
@@ -688,6 +701,33 @@ func TestGarbage(t *testing.T) {
 	})
 }
 
+// TestMayAnnounce: a process announces once it has led for long enough, and the others have what it pushed.
+func TestMayAnnounce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := alone(t) // for five minutes
+		want := func(age time.Duration, want bool) {
+			t.Helper()
+			if got := p.MayAnnounce(age); got != want {
+				t.Errorf("after %s: got %t, want %t", age, got, want)
+			}
+		}
+		want(4*time.Minute, true)
+		want(6*time.Minute, false)
+		w.version.Store(4)
+		p.refresh()
+		want(0, false)
+		time.Sleep(time.Minute)
+		want(0, true)
+		p.end()
+		q := w.start(store.NewMemory())
+		time.Sleep(time.Second)
+		if q.MayAnnounce(0) {
+			t.Error("one that does not lead announces")
+		}
+		q.end()
+	})
+}
+
 // TestIsSettled: what was pushed is settled two polls later, and at times where something is pushed all the time.
 func TestIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -695,7 +735,7 @@ func TestIsSettled(t *testing.T) {
 		n.Configure(store.NewMemory(), 15*time.Second)
 		n.notePush()
 		begun := time.Now()
-		for !n.IsSettled() {
+		for !n.isSettled() {
 			time.Sleep(time.Second)
 		}
 		if took := time.Since(begun); took < 30*time.Second || took > 40*time.Second {
@@ -705,7 +745,7 @@ func TestIsSettled(t *testing.T) {
 		for range 120 {
 			n.notePush()
 			time.Sleep(5 * time.Second)
-			if n.IsSettled() {
+			if n.isSettled() {
 				settled++
 			}
 		}

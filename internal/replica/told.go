@@ -2,25 +2,15 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"path"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
-const (
-	toldFolder = "told"
-	maxTold    = 64 << 10
-)
+const toldFolder = "told"
 
-// errTooMuch is the error of what is too large to be told.
-var errTooMuch = errors.New("more than 64 KiB are to be told")
-
-// Tell stores what only this process knows, such as of its visitors, for the leader: at most 64 KiB.
+// Tell stores what only this process knows, such as of its visitors, for the leader.
 func (n *Node) Tell(ctx context.Context, data []byte) error {
-	if len(data) > maxTold {
-		return errTooMuch
-	}
 	return n.shared().Store(ctx, path.Join(n.Prefix, toldFolder, n.ID), data)
 }
 
