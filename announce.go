@@ -15,8 +15,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 const announceAtOnce = 8 // requests to search engines and hubs, of all sites
@@ -150,7 +150,7 @@ func (s *site) runAnnouncements() {
 		Now:     s.app.now,
 		Fetch:   s.fetchAnnounced,
 		Ready:   s.announcesNow,
-		Records: func() *store.Generation { return s.published().generation },
+		Records: func() *record.Generation { return s.published().generation },
 		Done:    s.announced,
 		Failed:  s.announcerFailed,
 	})

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestIndexNowDaily: without a number of URLs a day, an endpoint is sent 10,000.
@@ -153,7 +153,7 @@ func TestAnnouncesNow(t *testing.T) {
 		latest.Store(was)
 	}
 	inBubble(t, func(t *testing.T, _ *bench) {
-		_, s := sharing(t, store.NewMemory(), pings)
+		_, s := sharing(t, record.NewMemory(), pings)
 		if s.announcesNow(t.Context()) {
 			t.Error("a process announces that does not lead")
 		}
@@ -179,7 +179,7 @@ func TestDamagedAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	b.app.folder = t.TempDir()
 	s := b.site("named.example")
-	file := store.NewFile(s.state.local, announcementsOf(s.state.place.file))
+	file := record.NewFile(s.state.local, announcementsOf(s.state.place.file))
 	for i, stored := range []string{`{"key": "0123456789abcdef"}`, "{"} {
 		if err := file.Save(t.Context(), func() ([]byte, error) { return []byte(stored), nil }); err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestDamagedAnnouncer(t *testing.T) {
 }
 
 // unreadable is a storage of which nothing can be loaded.
-type unreadable struct{ store.Storage }
+type unreadable struct{ record.Storage }
 
 func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs.ErrPermission }
 
@@ -204,7 +204,7 @@ func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs
 func TestUnreadAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 	s := b.site("named.example")
-	s.state.announcer = announce.New(store.NewFile(unreadable{}, "announced.json"))
+	s.state.announcer = announce.New(record.NewFile(unreadable{}, "announced.json"))
 	for range 3 {
 		if s.loadAnnouncer(t.Context(), false) || s.state.announcer.Key() != "" {
 			t.Error("it is loaded")
@@ -327,7 +327,7 @@ func TestKeyFile(t *testing.T) {
 	} {
 		b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
 		s := b.site("named.example")
-		stored := store.NewFile(store.NewMemory(), "announced.json")
+		stored := record.NewFile(record.NewMemory(), "announced.json")
 		err := stored.Save(t.Context(), func() ([]byte, error) { return []byte(`{"key":"` + key + `"}`), nil })
 		if err != nil {
 			t.Fatal(err)

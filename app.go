@@ -19,8 +19,8 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/export"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -100,7 +100,7 @@ type App struct {
 	aliasing sync.Mutex      // held while aliases are settled; mu is not taken meanwhile
 
 	mu        sync.RWMutex
-	disk      store.Storage // in folder; nil: no site has used it
+	disk      record.Storage // in folder; nil: no site has used it
 	sites     map[siteID]*site
 	keys      map[string]bool // of their states
 	scheduled bool            // refreshes have started

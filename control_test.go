@@ -19,15 +19,15 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // TestIsCurrent: pages are selected again where the result may be another one.
 func TestIsCurrent(t *testing.T) {
-	empty := store.New(store.NewMemory(), "")
+	empty := record.New(record.NewMemory(), "")
 	g := empty.Last()
 	same := publication{snapshot: listing(1), generation: g, selectedBy: 1}
 	for name, test := range map[string]struct {
@@ -61,7 +61,7 @@ func TestIsCurrent(t *testing.T) {
 func TestIsSame(t *testing.T) {
 	held := outcome.Outcome{Result: outcome.HeldBack, Reason: "few"}
 	unchanged := outcome.Outcome{Result: outcome.Unchanged}
-	made := indexing.Result{Generation: new(store.Generation)}
+	made := indexing.Result{Generation: new(record.Generation)}
 	for name, test := range map[string]struct {
 		out   report.Refresh
 		isOff bool
@@ -87,7 +87,7 @@ func TestIsSame(t *testing.T) {
 // TestTimeLimit: a step of the crawl takes at least as long as what follows it, and waits for moments while requests wait.
 func TestTimeLimit(t *testing.T) {
 	const usual = fetchTimeout + fetchGrace
-	crawled := crawl.Result{Generation: new(store.Generation)}
+	crawled := crawl.Result{Generation: new(record.Generation)}
 	for name, test := range map[string]struct {
 		r        refreshing
 		serves   bool
@@ -304,10 +304,10 @@ func TestReadyAfterFailure(t *testing.T) {
 
 // TestUnsaved: what could not be written is written by the next refresh, though that finds nothing new; else nothing is.
 func TestUnsaved(t *testing.T) {
-	disk := &writes{Storage: store.NewMemory()}
+	disk := &writes{Storage: record.NewMemory()}
 	b := newBench(t, nil)
 	s := b.site("named.example")
-	s.state.records = store.New(disk, "site")
+	s.state.records = record.New(disk, "site")
 	for i, step := range []struct {
 		err  error
 		want bool // something is written
@@ -322,7 +322,7 @@ func TestUnsaved(t *testing.T) {
 	off := newBench(t, func(h *Handler) { h.Crawl = &Crawl{Off: true} })
 	disk.n = 0
 	s = off.site("visited.example")
-	s.state.records = store.New(disk, "site")
+	s.state.records = record.New(disk, "site")
 	off.wantPages(s, 1)
 	if disk.n > 0 {
 		t.Errorf("with crawl off, %d objects are written", disk.n)
@@ -331,7 +331,7 @@ func TestUnsaved(t *testing.T) {
 
 // writes is a storage that counts what is written, and may fail then.
 type writes struct {
-	store.Storage
+	record.Storage
 	err error
 	n   int
 }
@@ -439,7 +439,7 @@ func TestStopWithoutTurn(t *testing.T) {
 
 // TestPublicationOf: the next refresh, configuration and process learn from a publication what they need to know.
 func TestPublicationOf(t *testing.T) {
-	selected := indexing.Result{Generation: new(store.Generation)}
+	selected := indexing.Result{Generation: new(record.Generation)}
 	for name, test := range map[string]struct {
 		before outcome.History
 		out    report.Refresh
@@ -535,7 +535,7 @@ func TestRestorePublication(t *testing.T) {
 			b := newBench(t, nil)
 			s := b.site("named.example")
 			if test.isShared {
-				_, s = sharing(t, store.NewMemory())
+				_, s = sharing(t, record.NewMemory())
 			}
 			test.before.site = s.sitemap
 			s.state.published.Store(test.before)
@@ -543,7 +543,7 @@ func TestRestorePublication(t *testing.T) {
 			if test.isOther {
 				m.Settings++
 			}
-			records := new(store.Generation)
+			records := new(record.Generation)
 			s.restorePublication(t.Context(), test.before, test.stored, m, records)
 			got := s.published()
 			want := *test.before
@@ -739,7 +739,7 @@ func TestAnotherURL(t *testing.T) {
 // TestSwap: a refresh publishes nothing if other pages were published meanwhile.
 func TestSwap(t *testing.T) {
 	served := listing(1)
-	selected := new(store.Generation)
+	selected := new(record.Generation)
 	for name, test := range map[string]struct {
 		meanwhile func(p *publication)
 		want      bool
@@ -747,7 +747,7 @@ func TestSwap(t *testing.T) {
 		"nothing":                    {func(*publication) {}, true},
 		"that a refresh failed":      {func(p *publication) { p.history.Last.Result = outcome.Failed }, true},
 		"other documents":            {func(p *publication) { p.snapshot = listing(2) }, false},
-		"the same, of other records": {func(p *publication) { p.generation = new(store.Generation) }, false},
+		"the same, of other records": {func(p *publication) { p.generation = new(record.Generation) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBench(t, nil).site("named.example")

@@ -9,7 +9,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // question is one combination of everything that decide depends on. Ten pages are served, or none.
@@ -76,7 +76,7 @@ func (q *question) ask() decision {
 		sel.snapshot = listing(q.selected)
 	}
 	if q.isMade {
-		sel.result.Generation = new(store.Generation)
+		sel.result.Generation = new(record.Generation)
 	}
 	sel.result.Before = q.before
 	sel.result.Regressed[q.loss.status] = q.loss.pages

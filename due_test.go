@@ -12,9 +12,9 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 const years = 135 * 365 * 24 * time.Hour
@@ -225,8 +225,8 @@ func TestProspects(t *testing.T) {
 		"it held back":         {out: report.Refresh{Outcome: outcome.Outcome{Result: outcome.HeldBack}}, want: func(*prospects) {}},
 		"something is served":  {served: true, want: func(p *prospects) { p.serves = true }},
 		"closed":               {closed: true, want: func(p *prospects) { p.closed = true }},
-		"pages are left":       {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation)}}, want: func(p *prospects) { p.isLeft = true }},
-		"all is done": {out: report.Refresh{Crawled: crawl.Result{Generation: new(store.Generation), Done: true, Next: begun.Unix()}},
+		"pages are left":       {out: report.Refresh{Crawled: crawl.Result{Generation: new(record.Generation)}}, want: func(p *prospects) { p.isLeft = true }},
+		"all is done": {out: report.Refresh{Crawled: crawl.Result{Generation: new(record.Generation), Done: true, Next: begun.Unix()}},
 			want: func(p *prospects) { p.next = time.Unix(begun.Unix(), 0) }},
 		"a file has changed": {changed: true, want: func(p *prospects) { p.isChanged = true }},
 		"dates are due":      {out: report.Refresh{DatesDue: begun.Add(time.Second)}, want: func(p *prospects) { p.datesDue = begun.Add(time.Second) }},

@@ -19,7 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
@@ -253,7 +253,7 @@ func (s *site) explainBy(ctx context.Context, served *publication, path string) 
 }
 
 // explainRecord returns what a generation of records, which may be nil, says of a page.
-func (s *site) explainRecord(ctx context.Context, g *store.Generation, path string) (indexing.Explanation, error) {
+func (s *site) explainRecord(ctx context.Context, g *record.Generation, path string) (indexing.Explanation, error) {
 	if g == nil || s.handler.settings.crawl.Off {
 		return indexing.Explanation{}, nil
 	}
@@ -322,18 +322,18 @@ func timeAt(seconds int64) time.Time {
 }
 
 // isOnlyLinked reports whether only links name a page, which may be nil.
-func isOnlyLinked(rec *store.Record) bool {
-	const others = store.Named | store.Visited | store.Seed | store.Target | store.Image
+func isOnlyLinked(rec *record.Record) bool {
+	const others = record.Named | record.Visited | record.Seed | record.Target | record.Image
 	return rec != nil && rec.Flags&others == 0
 }
 
 // namers are the names of the sources that named a page when they were last read.
-func (s *site) namers(rec *store.Record) (names []string) {
+func (s *site) namers(rec *record.Record) (names []string) {
 	if rec.Absent != 0 {
 		return nil
 	}
 	for i, name := range s.inputNames() {
-		bit := store.Flags(1) << (16 + min(i, maxSourceBit))
+		bit := record.Flags(1) << (16 + min(i, maxSourceBit))
 		if rec.Flags&bit != 0 {
 			names = append(names, name)
 		}

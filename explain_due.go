@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // dueByRefresh is by what a page is due that each refresh fetches.
@@ -28,13 +28,13 @@ type rereading struct {
 
 // isFetchedAgain reports whether the page of a record is ever fetched again: it was fetched once, something still names it, and
 // neither robots.txt nor 'crawl disallow' forbids it.
-func isFetchedAgain(rec *store.Record) bool {
-	const forbidden = store.Blocked | store.Disallowed
+func isFetchedAgain(rec *record.Record) bool {
+	const forbidden = record.Blocked | record.Disallowed
 	return rec.Fetched != 0 && rec.Absent == 0 && rec.Flags&forbidden == 0
 }
 
 // dueOf returns when the page of a record is fetched again, and by what; zero: it is not, or never was fetched.
-func (s *site) dueOf(rec *store.Record) (at time.Time, by string) {
+func (s *site) dueOf(rec *record.Record) (at time.Time, by string) {
 	if !isFetchedAgain(rec) {
 		return time.Time{}, ""
 	}
@@ -60,8 +60,8 @@ func (s *site) byRefresh(at time.Time) time.Time {
 }
 
 // isProbed reports whether the response to each probe is that of a page, too: see [crawl.Policy.Front].
-func (s *site) isProbed(rec *store.Record) bool {
-	return rec.Path == s.frontPath() && s.isFrontInScope() && rec.Flags&store.Made != 0
+func (s *site) isProbed(rec *record.Record) bool {
+	return rec.Path == s.frontPath() && s.isFrontInScope() && rec.Flags&record.Made != 0
 }
 
 // frontPath returns the path of the page with which the site begins: the front page, or the one to which that redirects.
@@ -71,13 +71,13 @@ func (s *site) frontPath() string {
 }
 
 // rereadingOf returns when a page is read again.
-func (s *site) rereadingOf(rec *store.Record) rereading {
+func (s *site) rereadingOf(rec *record.Record) rereading {
 	at, by := s.dueOf(rec)
 	return rereading{URL: s.origin + rec.Path, Due: at, By: by}
 }
 
 // addDue adds when a page is fetched again, and when the page that has led to it is.
-func (s *site) addDue(ctx context.Context, x *explanation, rec *store.Record) {
+func (s *site) addDue(ctx context.Context, x *explanation, rec *record.Record) {
 	at, by := s.dueOf(rec)
 	if by != "" {
 		x.Due = at
@@ -98,7 +98,7 @@ func (s *site) addLinkers(ctx context.Context, x *explanation, path string) {
 	if !x.isUnlinked() || s.discovery() == nil {
 		return
 	}
-	for _, rec := range []*store.Record{s.folderOf(ctx, path), s.recordOf(ctx, s.frontPath())} {
+	for _, rec := range []*record.Record{s.folderOf(ctx, path), s.recordOf(ctx, s.frontPath())} {
 		if rec == nil {
 			continue
 		}
@@ -122,13 +122,13 @@ func (s *site) addOwn(x *explanation) {
 	}
 	if x.isUnlinked() && s.mergesOwn() {
 		due := s.byRefresh(toSecond(own.due))
-		x.ReadAgain = append(x.ReadAgain, rereading{own.from, due, store.ByInterval.String()})
+		x.ReadAgain = append(x.ReadAgain, rereading{own.from, due, record.ByInterval.String()})
 	}
 }
 
 // folderOf returns the record of the nearest folder above a path that is a page, with a slash or without one, below the
 // front page; nil: there is none.
-func (s *site) folderOf(ctx context.Context, path string) *store.Record {
+func (s *site) folderOf(ctx context.Context, path string) *record.Record {
 	folder := page.Folder(strings.TrimSuffix(path, "/"))
 	for range maxFolders {
 		if len(folder) <= len(s.scope) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestDueOf: a page is fetched at the next refresh at the earliest, and the front page of an application at each.
@@ -26,20 +26,20 @@ func TestDueOf(t *testing.T) {
 	later := b.clock.Add(time.Hour)
 	const fetched, never = 1, 0
 	for name, test := range map[string]struct {
-		rec store.Record
+		rec record.Record
 		at  time.Time
 		by  string
 	}{
-		"later":                   {store.Record{Path: "/a", Fetched: fetched, Due: later.Unix()}, later, "interval"},
-		"at once":                 {store.Record{Path: "/a", Fetched: fetched, Cause: store.ByVisitor}, next, "visitor"},
-		"long since":              {store.Record{Path: "/a", Fetched: fetched, Due: 2, Cause: store.ByHub}, next, "links to new pages"},
-		"never fetched":           {store.Record{Path: "/a", Fetched: never}, time.Time{}, ""},
-		"not named any more":      {store.Record{Path: "/a", Fetched: fetched, Absent: 3, Due: later.Unix()}, time.Time{}, ""},
-		"blocked":                 {store.Record{Path: "/a", Fetched: fetched, Flags: store.Blocked, Due: later.Unix()}, time.Time{}, ""},
-		"disallowed":              {store.Record{Path: "/a", Fetched: fetched, Flags: store.Disallowed, Due: later.Unix()}, time.Time{}, ""},
-		"the front page":          {store.Record{Path: "/", Fetched: fetched, Flags: store.Made, Due: later.Unix()}, next, "refresh"},
-		"the front page, at once": {store.Record{Path: "/", Fetched: fetched, Flags: store.Made, Cause: store.ByOperator}, next, "operator"},
-		"a file as front page":    {store.Record{Path: "/", Fetched: fetched, Due: later.Unix()}, later, "interval"},
+		"later":                   {record.Record{Path: "/a", Fetched: fetched, Due: later.Unix()}, later, "interval"},
+		"at once":                 {record.Record{Path: "/a", Fetched: fetched, Cause: record.ByVisitor}, next, "visitor"},
+		"long since":              {record.Record{Path: "/a", Fetched: fetched, Due: 2, Cause: record.ByHub}, next, "links to new pages"},
+		"never fetched":           {record.Record{Path: "/a", Fetched: never}, time.Time{}, ""},
+		"not named any more":      {record.Record{Path: "/a", Fetched: fetched, Absent: 3, Due: later.Unix()}, time.Time{}, ""},
+		"blocked":                 {record.Record{Path: "/a", Fetched: fetched, Flags: record.Blocked, Due: later.Unix()}, time.Time{}, ""},
+		"disallowed":              {record.Record{Path: "/a", Fetched: fetched, Flags: record.Disallowed, Due: later.Unix()}, time.Time{}, ""},
+		"the front page":          {record.Record{Path: "/", Fetched: fetched, Flags: record.Made, Due: later.Unix()}, next, "refresh"},
+		"the front page, at once": {record.Record{Path: "/", Fetched: fetched, Flags: record.Made, Cause: record.ByOperator}, next, "operator"},
+		"a file as front page":    {record.Record{Path: "/", Fetched: fetched, Due: later.Unix()}, later, "interval"},
 	} {
 		if at, by := s.dueOf(&test.rec); !at.Equal(test.at) || by != test.by {
 			t.Errorf("%s: got %s, %q, want %s, %q", name, at, by, test.at, test.by)
@@ -47,7 +47,7 @@ func TestDueOf(t *testing.T) {
 	}
 	s.probed.Store(&probeResult{entrance: entrance{path: "/blog/"}})
 	for path, want := range map[string]string{"/": "interval", "/blog/": "refresh"} {
-		_, by := s.dueOf(&store.Record{Path: path, Fetched: fetched, Flags: store.Made, Due: later.Unix()})
+		_, by := s.dueOf(&record.Record{Path: path, Fetched: fetched, Flags: record.Made, Due: later.Unix()})
 		if by != want {
 			t.Errorf("where the front page redirects, %s is due by %s, want %s", path, by, want)
 		}
@@ -60,7 +60,7 @@ func TestCausesDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cause := store.Cause(0); cause.String() != "unknown"; cause++ {
+	for cause := record.Cause(0); cause.String() != "unknown"; cause++ {
 		if !strings.Contains(string(text), "\n| "+cause.String()+" | ") {
 			t.Errorf("docs/cli.md does not explain %q", cause)
 		}

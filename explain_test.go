@@ -18,9 +18,9 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // explained is what the admin endpoint says of a URL.
@@ -186,7 +186,7 @@ func TestExplainCleanURL(t *testing.T) {
 func TestReadPublished(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.site("named.example")
-	superseded := fmt.Errorf("a chunk: %w", store.ErrSuperseded)
+	superseded := fmt.Errorf("a chunk: %w", record.ErrSuperseded)
 	failed := errors.New("the disk failed")
 	for name, test := range map[string]struct {
 		errs []error // of one call after the other; then it succeeds
@@ -373,19 +373,19 @@ func TestAddOther(t *testing.T) {
 // TestAddRecord: what a record says of a page.
 func TestAddRecord(t *testing.T) {
 	s := newBench(t, nil).site("named.example")
-	dated := store.Selected{Listed: true, LastMod: 86400}
+	dated := record.Selected{Listed: true, LastMod: 86400}
 	day := dated
 	day.Day = true
-	const named = store.Named | 1<<16
+	const named = record.Named | 1<<16
 	for name, test := range map[string]struct {
-		rec     store.Record
+		rec     record.Record
 		lastMod string
 		namedBy int
 	}{
-		"a date":               {store.Record{Selected: dated, Flags: named}, "1970-01-02T00:00:00Z", 1},
-		"a day":                {store.Record{Selected: day, Flags: named}, "1970-01-02", 1},
-		"not named any more":   {store.Record{Absent: 1, Flags: named}, "", 0},
-		"never named, no date": {store.Record{}, "", 0},
+		"a date":               {record.Record{Selected: dated, Flags: named}, "1970-01-02T00:00:00Z", 1},
+		"a day":                {record.Record{Selected: day, Flags: named}, "1970-01-02", 1},
+		"not named any more":   {record.Record{Absent: 1, Flags: named}, "", 0},
+		"never named, no date": {record.Record{}, "", 0},
 	} {
 		x := &explanation{Listed: true}
 		s.addRecord(x, &indexing.Explanation{Record: &test.rec})

@@ -14,9 +14,9 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -72,20 +72,20 @@ func (a *App) nodeOf(s *site) *replica.Node {
 		st.fleet.node.Store(node)
 		st.fleet.storage = a.sharing.key()
 	}
-	s.shared = store.Bounded(a.sharing.shared)
+	s.shared = record.Bounded(a.sharing.shared)
 	node.Configure(s.shared, s.pollEvery())
 	return node
 }
 
 // writable returns a storage of this process, or one in memory if that cannot be written: what others share is served even so.
-func writable(a *App, local store.Storage) store.Storage {
+func writable(a *App, local record.Storage) record.Storage {
 	const key = "writable"
 	ctx, cancel := context.WithTimeout(context.Background(), adoptPatience)
 	defer cancel()
 	err := local.Store(ctx, key, nil)
 	if err != nil {
 		a.logger.Warn("cannot write the state folder: what is shared is kept in memory", a.stateFields(err)...)
-		return store.NewMemory()
+		return record.NewMemory()
 	}
 	_ = local.Delete(ctx, key)
 	return local
@@ -235,7 +235,7 @@ func (s *site) serveShared(ctx context.Context) bool {
 	defer records.Release()
 	records.Reopen()
 	err = s.restore(ctx, records)
-	isDone := err == nil || errors.Is(err, store.ErrDamaged)
+	isDone := err == nil || errors.Is(err, record.ErrDamaged)
 	// What the one that published found counts here, too: which sites are aliases, and what their routes say.
 	if probed := s.published().probed; isDone && probed != nil {
 		s.settle(ctx, probed, nil)
@@ -279,7 +279,7 @@ func (s *site) share(ctx context.Context, r *refreshing, next *publication, out 
 	if isSame {
 		return true
 	}
-	err := r.records.Write(next.snapshot, next.meta(s.digest()), store.Waits)
+	err := r.records.Write(next.snapshot, next.meta(s.digest()), record.Waits)
 	s.logState("commit", err)
 	if err != nil {
 		_ = s.node.Resign(ctx) // another one may have room on its disk
@@ -374,7 +374,7 @@ func (s *site) lookUp(ctx context.Context, snapshot *document.Set, name string) 
 
 // pushedFile is the file of the announcements of a site. What the leader stores there, the others have, too.
 type pushedFile struct {
-	*store.File
+	*record.File
 	state *siteState
 }
 

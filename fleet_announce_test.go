@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // pings has a handler announce to a search engine.
@@ -17,7 +17,7 @@ func pings(b *bench) {
 // TestFleetKey: all processes have one key, also where they start at the same time, or go on in another storage.
 func TestFleetKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b1, first := sharing(t, shared, pings)
 		b2, second := sharing(t, shared, pings)
 		_, end1 := runs(b1, first)
@@ -29,7 +29,7 @@ func TestFleetKey(t *testing.T) {
 		}
 		end1()
 		end2()
-		b3, third := sharing(t, store.NewMemory(), pings, func(b *bench) { b.app.folder = b2.app.folder })
+		b3, third := sharing(t, record.NewMemory(), pings, func(b *bench) { b.app.folder = b2.app.folder })
 		_, end3 := runs(b3, third)
 		defer end3()
 		time.Sleep(time.Minute)

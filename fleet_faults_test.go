@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // disk is a storage whose writes and reads a test may change.
 type disk struct {
-	store.Storage
+	record.Storage
 	full  atomic.Bool
 	pause atomic.Int64
 	fails func(key string) error
@@ -44,9 +44,9 @@ func (d *disk) Load(ctx context.Context, key string) ([]byte, error) {
 // TestFleetLeaderFull: the leader's disk is full. Another process can go on.
 func TestFleetLeaderFull(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
-		d := &disk{Storage: store.NewMemory()}
-		b1, first := sharing(t, shared, func(b *bench) { b.app.disk = store.Bounded(d) })
+		shared := record.NewMemory()
+		d := &disk{Storage: record.NewMemory()}
+		b1, first := sharing(t, shared, func(b *bench) { b.app.disk = record.Bounded(d) })
 		b1.lists("/a", "/b")
 		pages1, end1 := runs(b1, first)
 		defer end1()
@@ -71,7 +71,7 @@ func TestFleetLeaderFull(t *testing.T) {
 // TestFleetFailedReload: a configuration that fails to start does not take the lead from the one that goes on.
 func TestFleetFailedReload(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		was := latest.Load()
 		defer latest.Store(was)
 		b1, first := sharing(t, shared, func(b *bench) { b.app.number = was + 1 })
@@ -105,7 +105,7 @@ func TestFleetBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
 		hourly := func(b *bench) { b.handler.settings.interval = time.Hour }
 		var fails atomic.Int32
-		shared := &disk{Storage: store.NewMemory(), fails: func(key string) error {
+		shared := &disk{Storage: record.NewMemory(), fails: func(key string) error {
 			if strings.Contains(key, "/objects/") && fails.Add(-1) >= 0 {
 				return errors.New("a time-out")
 			}
@@ -138,7 +138,7 @@ func TestFleetBehind(t *testing.T) {
 // TestFleetRefreshOfAlias: an operator who requests a refresh of an alias gets that of its main site.
 func TestFleetRefreshOfAlias(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b, s := sharing(t, shared, func(b *bench) {
 			b.handler.mounts = mounts{{hosts: []string{"named.example", "www.named.example"}}, {}}
 			b.lists("/", "/a")
@@ -173,7 +173,7 @@ func TestFleetRestarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
-				shared := store.NewMemory()
+				shared := record.NewMemory()
 				dead := failing{shared, new(atomic.Bool)}
 				b, s := sharing(t, dead)
 				_, end := runs(b, s)
@@ -198,10 +198,10 @@ func TestFleetRestarted(t *testing.T) {
 // TestFleetTwoHandlers: two handlers of one host do not serve each other's pages.
 func TestFleetTwoHandlers(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b, s := sharing(t, shared)
 		b.lists("/a", "/b")
-		o, _ := sharing(t, store.NewMemory())
+		o, _ := sharing(t, record.NewMemory())
 		o.lists("/c")
 		o.handler.app = b.app
 		b.app.fetchers[o.handler.server] = o.app.fetchers[o.handler.server]
@@ -227,7 +227,7 @@ func TestFleetTwoHandlers(t *testing.T) {
 func TestFleetSlowDisk(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
 		n := 40
-		d := &disk{Storage: store.NewMemory()}
+		d := &disk{Storage: record.NewMemory()}
 		folder := t.TempDir()
 		start := func() (*bench, []*site, *atomic.Int64) {
 			b := newBench(t, func(h *Handler) {
@@ -240,7 +240,7 @@ func TestFleetSlowDisk(t *testing.T) {
 			b.handler.mounts = mounts{{hosts: hosts}}
 			b.app.now = time.Now
 			b.app.folder = folder
-			b.app.disk = store.Bounded(d)
+			b.app.disk = record.Bounded(d)
 			b.lists("/a", "/b", "/c")
 			asked := new(atomic.Int64)
 			answers := b.pages
@@ -284,7 +284,7 @@ func TestFleetSlowDisk(t *testing.T) {
 // TestFleetFailingPolls: while nobody can refresh the site, polls are as rare as ever.
 func TestFleetFailingPolls(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		count := &counting{Storage: store.NewMemory()}
+		count := &counting{Storage: record.NewMemory()}
 		b, s := sharing(t, count)
 		_, end := runs(b, s)
 		defer end()
@@ -300,7 +300,7 @@ func TestFleetFailingPolls(t *testing.T) {
 
 // hanging is a storage whose calls hang, whatever their context says.
 type hanging struct {
-	store.Storage
+	record.Storage
 	hangs atomic.Bool
 }
 
@@ -325,9 +325,9 @@ func TestFleetStop(t *testing.T) {
 	for name, isLocal := range map[string]bool{"shared": false, "local": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
-				d := &hanging{Storage: store.NewMemory()}
-				shared := &hanging{Storage: store.NewMemory()}
-				b, s := sharing(t, shared, func(b *bench) { b.app.disk = store.Bounded(d) })
+				d := &hanging{Storage: record.NewMemory()}
+				shared := &hanging{Storage: record.NewMemory()}
+				b, s := sharing(t, shared, func(b *bench) { b.app.disk = record.Bounded(d) })
 				_, end := runs(b, s)
 				time.Sleep(time.Minute + 500*time.Millisecond)
 				b.lists("/a", "/b")
@@ -353,7 +353,7 @@ func TestFleetReload(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *bench) {
 			was := latest.Load()
 			defer latest.Store(was)
-			shared := store.NewMemory()
+			shared := record.NewMemory()
 			folder := t.TempDir()
 			make := func(number uint64) (*bench, *site, *atomic.Int64) {
 				b := newBench(t, nil)
@@ -400,7 +400,7 @@ func closedChannel() chan struct{} {
 // TestFleetSave: what a process is about to announce that does not lead any more is no success.
 func TestFleetSave(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		d := &disk{Storage: store.NewMemory()}
+		d := &disk{Storage: record.NewMemory()}
 		_, s := sharing(t, d)
 		lead(t, s)
 		d.full.Store(true)
@@ -412,14 +412,14 @@ func TestFleetSave(t *testing.T) {
 	})
 }
 
-func persistFile(s *site) *store.File {
-	return store.NewFile(s.state.local, announcementsOf(s.state.place.file))
+func persistFile(s *site) *record.File {
+	return record.NewFile(s.state.local, announcementsOf(s.state.place.file))
 }
 
 // TestFleetTellEscaped: whatever paths a stranger requests, what visitors of a process found is told.
 func TestFleetTellEscaped(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		unlinked := unlinkedWiki(t)
 		b1, first := sharing(t, shared, unlinked)
 		_, end1 := runs(b1, first)
@@ -443,7 +443,7 @@ func TestFleetTellEscaped(t *testing.T) {
 // elsewhere.
 func TestFleetRoots(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		folder := t.TempDir()
 		asked := new(atomic.Int64)
 		leads := func(b *bench, s *site) {

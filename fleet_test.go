@@ -19,13 +19,13 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
 // sharing is a bench of a process, in a bubble, that shares its site in a storage.
-func sharing(t *testing.T, shared store.Storage, change ...func(*bench)) (*bench, *site) {
+func sharing(t *testing.T, shared record.Storage, change ...func(*bench)) (*bench, *site) {
 	t.Helper()
 	b := newBench(t, func(h *Handler) { h.sources = []input{new(SourceTraffic)} })
 	b.app.now = time.Now
@@ -41,7 +41,7 @@ func sharing(t *testing.T, shared store.Storage, change ...func(*bench)) (*bench
 }
 
 // asModule is a storage as a module for Caddy has it.
-type asModule struct{ store.Storage }
+type asModule struct{ record.Storage }
 
 func (asModule) Exists(context.Context, string) bool  { return false }
 func (asModule) Lock(context.Context, string) error   { return errDown }
@@ -76,7 +76,7 @@ func runs(b *bench, s *site) (pages func() int, end func()) {
 // it stops, another one goes on at once, and no page is requested again.
 func TestFleet(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b1, first := sharing(t, shared)
 		b1.lists("/a", "/b")
 		pages1, end1 := runs(b1, first)
@@ -130,7 +130,7 @@ func TestFleet(t *testing.T) {
 // TestFleetVisitors: what visitors of a process have found that does not lead, the one that leads looks at.
 func TestFleetVisitors(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b1, first := sharing(t, shared)
 		b1.lists("/a", "/b")
 		pages1, end1 := runs(b1, first)
@@ -169,7 +169,7 @@ func unlinkedWiki(t *testing.T) func(b *bench) {
 // TestFleetTells: the leader is told the paths that patterns name, and no others, which may hold secrets.
 func TestFleetTells(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		unlinked := unlinkedWiki(t)
 		b1, first := sharing(t, shared, unlinked)
 		_, end1 := runs(b1, first)
@@ -198,7 +198,7 @@ func TestFleetTells(t *testing.T) {
 
 // failing is a storage that is down while it says so.
 type failing struct {
-	store.Storage
+	record.Storage
 	down *atomic.Bool
 }
 
@@ -230,7 +230,7 @@ func TestFleetPatience(t *testing.T) {
 	for name, isShared := range map[string]bool{"nobody has anything": false, "others have something": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
-				storage := failing{store.NewMemory(), new(atomic.Bool)}
+				storage := failing{record.NewMemory(), new(atomic.Bool)}
 				want := 2
 				if isShared {
 					want = 3
@@ -285,7 +285,7 @@ func TestFleetPatience(t *testing.T) {
 // TestFleetDown: while the storage is down, what was loaded is served and nothing is refreshed. That is logged once.
 func TestFleetDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		storage := failing{store.NewMemory(), new(atomic.Bool)}
+		storage := failing{record.NewMemory(), new(atomic.Bool)}
 		b, s := sharing(t, storage)
 		pages, end := runs(b, s)
 		defer end()
@@ -305,7 +305,7 @@ func TestFleetDown(t *testing.T) {
 }
 
 // full is a storage that stores nothing but who leads.
-type full struct{ store.Storage }
+type full struct{ record.Storage }
 
 func (f full) Store(ctx context.Context, key string, value []byte) error {
 	if len(value) > 1000 || path.Base(key) != "current" {
@@ -317,7 +317,7 @@ func (f full) Store(ctx context.Context, key string, value []byte) error {
 // TestFleetFull: what cannot be shared is not served either.
 func TestFleetFull(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b, s := sharing(t, shared)
 		lead(t, s)
 		s.run()
@@ -333,7 +333,7 @@ func TestFleetFull(t *testing.T) {
 // TestFleetHangs: where a refresh is at the same stage for ten minutes or intervals, another process leads.
 func TestFleetHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		_, s := sharing(t, store.NewMemory())
+		_, s := sharing(t, record.NewMemory())
 		lead(t, s)
 		f := follower{site: s}
 		s.enter(stageGather)
@@ -358,7 +358,7 @@ func TestFleetGivesUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
-				shared := store.NewMemory()
+				shared := record.NewMemory()
 				b1, first := sharing(t, shared)
 				b1.lists(numbered(10)...)
 				_, end1 := runs(b1, first)
@@ -392,7 +392,7 @@ func TestFleetGivesUp(t *testing.T) {
 // TestFleetClaim: where an operator requests a refresh, this process leads from then on.
 func TestFleetClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b1, first := sharing(t, shared)
 		pages1, end1 := runs(b1, first)
 		defer end1()
@@ -417,7 +417,7 @@ func TestFleetClaim(t *testing.T) {
 // TestFleetLosesLead: a process that does not lead any more drops what a refresh has found that is under way.
 func TestFleetLosesLead(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b1, first := sharing(t, shared)
 		pages1, end1 := runs(b1, first)
 		time.Sleep(time.Minute)
@@ -449,7 +449,7 @@ func TestFleetLosesLead(t *testing.T) {
 // TestFleetRestart: after a restart, a process serves at once what it served before, and what it has found meanwhile is not lost.
 func TestFleetRestart(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		storage := failing{store.NewMemory(), new(atomic.Bool)}
+		storage := failing{record.NewMemory(), new(atomic.Bool)}
 		b, s := sharing(t, storage)
 		b.lists("/a", "/b")
 		_, end := runs(b, s)
@@ -488,7 +488,7 @@ func TestFleetSettings(t *testing.T) {
 		want := firstSeen(s, "/a")
 		end()
 
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b1, first := sharing(t, shared, func(b *bench) { b.app.folder = alone.app.folder })
 		pages1, end1 := runs(b1, first)
 		defer end1()
@@ -515,7 +515,7 @@ func TestFleetStorage(t *testing.T) {
 	for name, want := range map[string]int{"an empty one": 2, "that of others": 3} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
-				other := store.NewMemory()
+				other := record.NewMemory()
 				if want == 3 {
 					b, s := sharing(t, other)
 					b.lists("/a", "/b", "/c")
@@ -523,7 +523,7 @@ func TestFleetStorage(t *testing.T) {
 					time.Sleep(time.Minute)
 					end()
 				}
-				b, s := sharing(t, store.NewMemory())
+				b, s := sharing(t, record.NewMemory())
 				b.lists("/a", "/b")
 				_, end := runs(b, s)
 				time.Sleep(time.Minute)
@@ -547,7 +547,7 @@ func TestFleetStorage(t *testing.T) {
 // TestFleetAlias: the storage is not read for an alias of another site.
 func TestFleetAlias(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		count := &counting{Storage: store.NewMemory()}
+		count := &counting{Storage: record.NewMemory()}
 		_, s := sharing(t, count)
 		s.main.Store(s)
 		go s.pollFleet()
@@ -565,7 +565,7 @@ func TestFleetEarlier(t *testing.T) {
 	for name, want := range map[string]int{"there is something": 1, "there is nothing": 0} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
-				shared := store.NewMemory()
+				shared := record.NewMemory()
 				b, s := sharing(t, shared)
 				key := "sitemap/latest/" + fileName("named.example", digestOf(s.sitemap, s.prefix, earlierVersion)) + "/current"
 				if want > 0 {
@@ -585,7 +585,7 @@ func TestFleetEarlier(t *testing.T) {
 
 // counting is a storage that counts what is read.
 type counting struct {
-	store.Storage
+	record.Storage
 	loads atomic.Int64
 }
 
@@ -595,7 +595,7 @@ func (c *counting) Load(ctx context.Context, key string) ([]byte, error) {
 }
 
 // follows is a process that follows another one.
-func follows(t *testing.T, shared store.Storage) (s *site, end func()) {
+func follows(t *testing.T, shared record.Storage) (s *site, end func()) {
 	t.Helper()
 	b1, first := sharing(t, shared)
 	_, end1 := runs(b1, first)
@@ -632,7 +632,7 @@ func TestFleetLookUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, _ *bench) {
-				storage := failing{store.NewMemory(), new(atomic.Bool)}
+				storage := failing{record.NewMemory(), new(atomic.Bool)}
 				s, end := follows(t, storage)
 				defer end()
 				storage.down.Store(test.isDown)
@@ -657,7 +657,7 @@ const wakeTakes = 200 * time.Millisecond
 // that comes alone is still said to be missing.
 func TestMadeUpNames(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		count := &counting{Storage: store.NewMemory()}
+		count := &counting{Storage: record.NewMemory()}
 		s, end := follows(t, count)
 		defer end()
 		const lasts = 10 * time.Minute
@@ -692,7 +692,7 @@ func TestDamage(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				s := b.site("named.example")
 				if isShared {
-					b, s = sharing(t, store.NewMemory())
+					b, s = sharing(t, record.NewMemory())
 					go s.pollFleet()
 					defer s.cancel()
 					time.Sleep(5 * time.Second)

@@ -14,10 +14,10 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // publication is what a site serves, and how it came about. It never changes: what is learnt makes another one, which takes
@@ -30,11 +30,11 @@ type publication struct {
 	lastSnapshot *document.Set // the last one that was not nil: the names of its shards and sections still work
 	sections     sections      // by which the pages of snapshot are in its documents
 
-	generation *store.Generation // of records, as of the last selection, also if that was not served; nil: it is not known
-	selectedBy uint64            // digest of what else that depended on
-	probed     *probeResult      // of the last refresh; nil: it is not known
-	built      time.Duration     // how long selecting and building took
-	cost       time.Duration     // of the last refresh: see report.Refresh
+	generation *record.Generation // of records, as of the last selection, also if that was not served; nil: it is not known
+	selectedBy uint64             // digest of what else that depended on
+	probed     *probeResult       // of the last refresh; nil: it is not known
+	built      time.Duration      // how long selecting and building took
+	cost       time.Duration      // of the last refresh: see report.Refresh
 
 	history outcome.History
 	report  *report.Report // of the last refresh, for operators; nil: there was none
@@ -73,7 +73,7 @@ func (s *site) amend(change func(next *publication)) (before, next *publication)
 
 // isCurrent reports whether selecting again, from a generation by the same settings, would change nothing: no loss is to be
 // confirmed, no record to be learnt again, no date to be decided now, and the news are those of now. goesOn: the refresh goes on.
-func (p *publication) isCurrent(records *store.Generation, selectedBy uint64, goesOn bool, now time.Time) bool {
+func (p *publication) isCurrent(records *record.Generation, selectedBy uint64, goesOn bool, now time.Time) bool {
 	if p.snapshot == nil || p.selectedBy != selectedBy {
 		return false
 	}
@@ -177,7 +177,7 @@ func (s *site) store(r *refreshing, out *report.Refresh) {
 		r.records.Unsaved = true
 		return
 	}
-	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest()), !store.Waits))
+	s.logState("commit", r.records.Write(r.served.snapshot, r.served.meta(s.digest()), !record.Waits))
 }
 
 // adopt makes the records those of a selection.
@@ -417,7 +417,7 @@ func (s storedProbe) probe() *probeResult {
 
 // restore opens the site's records, unless they are open. After a restart, it serves what was published before, if that was
 // with the same settings; in a fleet, also what another node has published since.
-func (s *site) restore(ctx context.Context, r *store.Records) error {
+func (s *site) restore(ctx context.Context, r *record.Records) error {
 	s.adopt()
 	var m meta
 	before := s.published()
@@ -426,12 +426,12 @@ func (s *site) restore(ctx context.Context, r *store.Records) error {
 		s.logger.Warn("the stored records are damaged: their pages are fetched again",
 			zap.String("key", key), zap.Error(err))
 	}
-	err := r.Open(ctx, &m, damaged, func(ctx context.Context, stored json.RawMessage, g *store.Generation) (err error) {
+	err := r.Open(ctx, &m, damaged, func(ctx context.Context, stored json.RawMessage, g *record.Generation) (err error) {
 		snapshot, err = document.Restore(ctx, stored, g, before.snapshot)
 		return err
 	})
 	// Damage was told above.
-	isDamaged := errors.Is(err, store.ErrDamaged)
+	isDamaged := errors.Is(err, record.ErrDamaged)
 	if !isDamaged {
 		s.logState("open", err)
 	}
@@ -446,7 +446,7 @@ func (s *site) restore(ctx context.Context, r *store.Records) error {
 
 // restorePublication makes what was stored the publication.
 func (s *site) restorePublication(
-	ctx context.Context, before *publication, snapshot *document.Set, m meta, records *store.Generation,
+	ctx context.Context, before *publication, snapshot *document.Set, m meta, records *record.Generation,
 ) {
 	isShared := s.node != nil
 	s.loadAnnouncer(ctx, isShared) // which has the key of the others
@@ -462,7 +462,7 @@ func (s *site) restorePublication(
 		}
 		if isShared || before.report == nil {
 			next.history = m.History
-			next.history.Since = store.ClampTime(m.History.Since)
+			next.history.Since = record.ClampTime(m.History.Since)
 			next.report = m.Report
 			next.probed = m.Probed.probe()
 		}

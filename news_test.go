@@ -14,8 +14,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // publishes makes the server have articles that were published at times.
@@ -119,11 +119,11 @@ func TestNewsRestored(t *testing.T) {
 	begun := b.clock
 	b.publishes(map[string]time.Time{"/a": begun.Add(-time.Hour), "/b": begun.Add(10 * time.Hour), "/c": {}})
 	s := b.site("named.example")
-	disk := store.NewMemory()
-	s.state.records = store.New(disk, "site")
+	disk := record.NewMemory()
+	s.state.records = record.New(disk, "site")
 	b.wantPages(s, 3)
 	before := s.published()
-	s.state.records = store.New(disk, "site")
+	s.state.records = record.New(disk, "site")
 	s.state.published.Store(&publication{site: s.sitemap})
 	restore(t, s)
 	after := s.published()

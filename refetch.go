@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/terminal"
 )
 
@@ -141,8 +141,8 @@ func (s *site) knownForm(ctx context.Context, path string) string {
 }
 
 // recordOf returns the record of a page; nil: there is none, or it cannot be read now.
-func (s *site) recordOf(ctx context.Context, path string) *store.Record {
-	var rec *store.Record
+func (s *site) recordOf(ctx context.Context, path string) *record.Record {
+	var rec *record.Record
 	_ = s.readPublished(func(served *publication) (err error) {
 		if served.generation != nil {
 			rec, err = served.generation.Find(ctx, path)
@@ -157,7 +157,7 @@ func (s *site) recordOf(ctx context.Context, path string) *store.Record {
 func (s *site) readPublished(read func(served *publication) error) (err error) {
 	for range 3 {
 		err = read(s.published())
-		if !errors.Is(err, store.ErrSuperseded) {
+		if !errors.Is(err, record.ErrSuperseded) {
 			break
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // counted has the bench count the requests for pages, by path.
@@ -317,7 +317,7 @@ func TestRefetches(t *testing.T) {
 // TestFleetRefetch: the process that is asked fetches the pages, although another one leads, and the other does not come in between.
 func TestFleetRefetch(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		b1, first := sharing(t, shared)
 		b1.lists("/a", "/b")
 		_, end1 := runs(b1, first)

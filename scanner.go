@@ -11,8 +11,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -70,7 +70,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 }
 
 // runStages runs the stages, as the writer of the records.
-func (s *site) runStages(ctx context.Context, records *store.Records, demanded bool) report.Refresh {
+func (s *site) runStages(ctx context.Context, records *record.Records, demanded bool) report.Refresh {
 	probed, front, err := s.probe(ctx, demanded)
 	if err != nil {
 		return failed(fmt.Errorf("probing the site: %w", err))
@@ -100,7 +100,7 @@ func (s *site) runStages(ctx context.Context, records *store.Records, demanded b
 
 // rename has the records go on as those of the site's URL, if they are those of another one: so pages keep the dates that only
 // records tell.
-func (s *site) rename(ctx context.Context, records *store.Records) error {
+func (s *site) rename(ctx context.Context, records *record.Records) error {
 	if s.state.published.Load().site == s.published().site {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (s *site) publishParts(ctx context.Context, r *refreshing) report.Refresh {
 		}
 		// What was fetched until the site was stopped is kept: after a restart, none of it is requested again.
 		if s.ctx.Err() != nil {
-			err := r.records.Commit(!store.Waits)
+			err := r.records.Commit(!record.Waits)
 			s.logState("commit", err)
 			return failed(errStopping)
 		}
@@ -160,7 +160,7 @@ type refreshing struct {
 	until    time.Time // when its crawl ends, once all candidates are known
 	wasReady bool      // no request waited for the first sitemap when it began
 
-	records    *store.Records
+	records    *record.Records
 	probed     *probeResult
 	front      frontPage
 	selectedBy uint64   // digest of what a selection depends on besides the records; 0: nothing is selected
@@ -177,7 +177,7 @@ type refreshing struct {
 	cost    time.Duration // of selecting and building so far
 }
 
-func (s *site) newRefreshing(records *store.Records, probed *probeResult, demanded bool) *refreshing {
+func (s *site) newRefreshing(records *record.Records, probed *probeResult, demanded bool) *refreshing {
 	now := s.app.now()
 	served := s.published()
 	return &refreshing{

@@ -25,7 +25,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestConfirm: of few pages, or lost for several reasons, [TestDecide] says nothing.
@@ -48,7 +48,7 @@ func TestConfirm(t *testing.T) {
 		if test.selected > 0 {
 			sel.snapshot = listing(test.selected)
 		}
-		sel.result.Generation = new(store.Generation)
+		sel.result.Generation = new(record.Generation)
 		sel.result.Before = test.published
 		for status, n := range test.regressed {
 			sel.result.Regressed[status] = n

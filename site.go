@@ -21,9 +21,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/replica"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -235,8 +235,8 @@ type site struct {
 	state    *siteState // outlives the configuration
 	private  bool       // visitors need a client certificate
 
-	node   *replica.Node // its part in the fleet, if several processes share the site; nil: it is this one's alone
-	shared store.Storage // which all reach
+	node   *replica.Node  // its part in the fleet, if several processes share the site; nil: it is this one's alone
+	shared record.Storage // which all reach
 
 	watch      *files.Watch // tells of changes of files; nil: nothing does
 	planning   sync.Mutex   // of what follows, and while the next refresh is planned by it

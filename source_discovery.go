@@ -15,7 +15,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/option"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -202,7 +202,7 @@ func (s *site) Note(path string, at int64, isSignal bool) {
 
 // signal has a page fetched if it is listed, as anybody would fetch it: what a visitor got is not believed.
 func (s *site) signal(path string) {
-	s.crawler.Signal(path, store.ByVisitor)
+	s.crawler.Signal(path, record.ByVisitor)
 	if s.node != nil {
 		s.state.fleet.signals.Add(path, s.app.now().Unix(), maxSignals)
 	}

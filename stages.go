@@ -17,9 +17,9 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/report"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -342,7 +342,7 @@ func (r *refreshing) publishedAt(now time.Time) time.Time {
 }
 
 // selectOptions say how pages are selected from a generation at a time.
-func (s *site) selectOptions(g *store.Generation, now time.Time) indexing.Options {
+func (s *site) selectOptions(g *record.Generation, now time.Time) indexing.Options {
 	set := &s.handler.settings
 	o := indexing.Options{
 		Base:             s.origin,
@@ -358,7 +358,7 @@ func (s *site) selectOptions(g *store.Generation, now time.Time) indexing.Option
 		Now:              now,
 		Interval:         max(set.interval, shareOfTime*s.published().cost),
 		Once:             s.app.building != nil,
-		Followed:         store.Sum(g.Chunks()).Followed,
+		Followed:         record.Sum(g.Chunks()).Followed,
 		TrustLists:       slices.ContainsFunc(s.handler.sources, namesLists),
 	}
 	if d := s.discovery(); d != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
@@ -53,7 +53,7 @@ type siteState struct {
 	isKnown  atomic.Bool                   // it was requested again since: see site.rank
 	own      atomic.Pointer[ownList]       // what its own sitemaps say; nil: that is not known
 	limiter  atomic.Pointer[crawl.Limiter] // of the handler, in the configuration that started last
-	records  *store.Store
+	records  *record.Store
 	adopting sync.Once // see site.adopt
 
 	watch     *files.Watch // of the site's files
@@ -61,7 +61,7 @@ type siteState struct {
 	isChanged atomic.Bool // it has told of a change since the last refresh began to look, or own sitemaps were read since
 
 	announcer *announce.Announcer // has one file whatever the settings are, so that the key of IndexNow stays
-	local     store.Storage       // of this process; it has the records and announcements
+	local     record.Storage      // of this process; it has the records and announcements
 	begun     time.Time           // when the state was made
 	fleet     fleetState
 }
@@ -85,8 +85,8 @@ func acquireState(a *App, i *identity) *siteState {
 			st.local = writable(a, st.local)
 		}
 		st.published.Store(&publication{site: i.sitemap})
-		st.records = store.New(st.local, recordsOf(at.file))
-		file := store.NewFile(st.local, announcementsOf(at.file))
+		st.records = record.New(st.local, recordsOf(at.file))
+		file := record.NewFile(st.local, announcementsOf(at.file))
 		st.announcer = announce.New(pushedFile{file, st})
 		return st, nil
 	})
@@ -148,14 +148,14 @@ func fileName(authority string, digest uint64) string {
 var diskCalls = wait.NewSlots(32)
 
 // localStorage returns the storage of this process for a site. Under mu.
-func (a *App) localStorage() store.Storage {
+func (a *App) localStorage() record.Storage {
 	if a.folder == "" {
-		return store.NewMemory()
+		return record.NewMemory()
 	}
 	if a.disk == nil {
 		a.disk = &certmagic.FileStorage{Path: a.folder}
 	}
-	return store.BoundedBy(diskCalls, a.disk)
+	return record.BoundedBy(diskCalls, a.disk)
 }
 
 // Where a storage has the records and announcements of a site, by their name.
@@ -211,7 +211,7 @@ func (a *App) pruneVisited() {
 	isNamed := func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), visitedPrefix) }
 	found = slices.DeleteFunc(found, isNamed)
 	written := func(e os.DirEntry) time.Time {
-		info, err := os.Stat(filepath.Join(folder, e.Name(), store.ManifestName))
+		info, err := os.Stat(filepath.Join(folder, e.Name(), record.ManifestName))
 		if err != nil {
 			return time.Time{}
 		}

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 )
 
 // TestStateOfSites: sites of the same URL have states of their own, and one that visitors named once is kept in memory.
@@ -99,7 +99,7 @@ func TestPruneVisited(t *testing.T) {
 	b := newBench(t, nil)
 	b.app.folder = filepath.Join(t.TempDir(), "[any]") // which is no pattern
 	write := func(name string, at time.Time) {
-		file := filepath.Join(b.app.folder, recordsOf(name), store.ManifestName)
+		file := filepath.Join(b.app.folder, recordsOf(name), record.ManifestName)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestStateOf109c614(t *testing.T) {
 
 // fullDisk is a storage that cannot be written, for a reason.
 type fullDisk struct {
-	store.Storage
+	record.Storage
 	reason error
 }
 
@@ -258,14 +258,14 @@ func (d fullDisk) Store(context.Context, string, []byte) error { // with the nam
 }
 
 // stuckDisk is a storage where a file cannot be replaced.
-type stuckDisk struct{ store.Storage }
+type stuckDisk struct{ record.Storage }
 
 func (stuckDisk) Store(context.Context, string, []byte) error {
 	return &os.LinkError{Op: "rename", Old: "/state/" + rand.Text(), New: "/state/manifest.json", Err: fs.ErrPermission}
 }
 
 // closedDisk is a storage that cannot be read.
-type closedDisk struct{ store.Storage }
+type closedDisk struct{ record.Storage }
 
 func (closedDisk) Load(context.Context, string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: "/state/manifest.json", Err: fs.ErrPermission}
@@ -275,9 +275,9 @@ func (closedDisk) Load(context.Context, string) ([]byte, error) {
 func TestUnwritableState(t *testing.T) {
 	const permit = "let the user that runs Caddy read and write the folder, or name another one in the global option 'state'"
 	const other = "name a folder that can be written in the global option 'state', or check the disk"
-	memory := store.NewMemory()
+	memory := record.NewMemory()
 	for name, test := range map[string]struct {
-		disk          store.Storage // nil: that of a folder below a file
+		disk          record.Storage // nil: that of a folder below a file
 		cause, remedy string
 	}{
 		"not permitted":          {fullDisk{memory, fs.ErrPermission}, ": permission denied", permit},
@@ -298,7 +298,7 @@ func TestUnwritableState(t *testing.T) {
 			b.app.folder = filepath.Join(file, "state")
 			s := b.site("named.example")
 			if test.disk != nil {
-				s.state.records = store.New(test.disk, "site")
+				s.state.records = record.New(test.disk, "site")
 			}
 			b.refresh(s)
 			b.refresh(s)

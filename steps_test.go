@@ -20,7 +20,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/announce"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // stepper walks through a refresh of a site, and interrupts it at one of its steps: where it looks at the clock, reads a
@@ -110,7 +110,7 @@ func caller() string {
 	}
 }
 
-// Store, Load, Delete and List implement [store.Storage] in memory.
+// Store, Load, Delete and List implement [record.Storage] in memory.
 func (w *stepper) Store(_ context.Context, key string, value []byte) error {
 	w.at("store " + kindOf(key))
 	w.mu.Lock()
@@ -179,8 +179,8 @@ func (w *stepper) configure(paths []string) (*bench, *site) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.site == nil {
-		s.state.records = store.New(w, "site")
-		s.state.announcer = announce.New(store.NewFile(w, "announced.json"))
+		s.state.records = record.New(w, "site")
+		s.state.announcer = announce.New(record.NewFile(w, "announced.json"))
 	}
 	w.site = s
 	return b, s

@@ -17,7 +17,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/seed3295b519/caddy-sitemap/caddytest/harness"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 var storedTime = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`)
@@ -110,7 +110,7 @@ func (s *server) setRecordTimes(at int64) {
 	if err != nil || len(found) != 1 {
 		s.T.Fatalf("got %q, %v", found, err)
 	}
-	opened := store.New(&certmagic.FileStorage{Path: state}, "sites/"+filepath.Base(found[0]))
+	opened := record.New(&certmagic.FileStorage{Path: state}, "sites/"+filepath.Base(found[0]))
 	harness.Must(s.T, opened.Open(ctx, nil))
 	records, err := opened.Last().Load(ctx, 0)
 	harness.Must(s.T, err)
@@ -122,7 +122,7 @@ func (s *server) setRecordTimes(at int64) {
 		r.Failing = at
 	}
 	w := opened.Last().Writer()
-	w.Put("", records, func(string, string) uint64 { return 0 }, func([]store.Record) int64 { return at })
+	w.Put("", records, func(string, string) uint64 { return 0 }, func([]record.Record) int64 { return at })
 	changed, err := w.Generation()
 	harness.Must(s.T, err)
 	harness.Must(s.T, opened.Commit(ctx, changed))

@@ -129,7 +129,7 @@ func (s *server) stopWritten() {
 	s.Stop()
 	stacks := make([]byte, 1<<20)
 	s.Eventually(func() bool {
-		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("store.(*Records).Commit"))
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("record.(*Records).Commit"))
 	}, func() string { return "a commit does not end" })
 }
 

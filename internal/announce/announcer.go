@@ -17,7 +17,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
-// File stores a value, as a store.File does.
+// File stores a value, as a record.File does.
 type File interface {
 	Load(ctx context.Context) ([]byte, error)
 	Save(ctx context.Context, encode func() ([]byte, error)) error

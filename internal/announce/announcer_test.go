@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // memory is a file in memory.
@@ -196,7 +196,7 @@ func TestSelect(t *testing.T) {
 	}
 	now := epoch.Add(time.Minute)
 	records := moved(t, Change{epoch.Unix() - 1, "/before"}, Change{epoch.Unix(), "/found"})
-	r := &Runner{Records: func() *store.Generation { return records }}
+	r := &Runner{Records: func() *record.Generation { return records }}
 	for _, want := range []int{1, 2} {
 		b, err := a.choose(t.Context(), r, s, now)
 		if err != nil || len(b.changes) != want || b.changes[0].Path != "/before" {
@@ -207,15 +207,15 @@ func TestSelect(t *testing.T) {
 }
 
 // moved are records with these changes.
-func moved(t *testing.T, changes ...Change) *store.Generation {
+func moved(t *testing.T, changes ...Change) *record.Generation {
 	t.Helper()
-	s := store.New(store.NewMemory(), "")
+	s := record.New(record.NewMemory(), "")
 	if err := s.Open(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	var records []store.Record
+	var records []record.Record
 	for _, c := range changes {
-		records = append(records, store.Record{Path: c.Path, Moved: uint32(c.At)})
+		records = append(records, record.Record{Path: c.Path, Moved: uint32(c.At)})
 	}
 	w := s.Last().Writer()
 	w.Put("", records, nil, nil)
@@ -243,7 +243,7 @@ func TestTell(t *testing.T) {
 		Client:  NewClient("test", 1),
 		Now:     func() time.Time { return now },
 		Fetch:   site,
-		Records: func() *store.Generation { return records },
+		Records: func() *record.Generation { return records },
 		Done:    func(urls int, o Outcome, _ Status) { outcomes = append(outcomes, fmt.Sprint(urls, o.Reason == "")) },
 		Failed:  func(err error) { failed = err },
 	}

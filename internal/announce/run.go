@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Runner is what a site in one configuration has for its announcer.
@@ -18,7 +18,7 @@ type Runner struct {
 	Ready func(ctx context.Context) bool
 
 	// Records returns those of what is published; nil: there are none.
-	Records func() *store.Generation
+	Records func() *record.Generation
 
 	// Done is called after each request, with the number of its URLs and the status of its target.
 	Done func(urls int, o Outcome, s Status)

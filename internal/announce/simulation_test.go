@@ -15,14 +15,14 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/indexing"
 	candidate "github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 var seed = flag.Uint64("seed", 1, "the first seed that TestSimulation tries")
 
 // page is the truth about a page.
 type page struct {
-	record store.Record
+	record record.Record
 	text   int64 // which one it has
 	isGone bool
 	view   map[string]int64     // by engine: the text that it knows; 0: none, it takes the page for gone
@@ -46,8 +46,8 @@ type world struct {
 	jumped     time.Time // when the clock was set back last, on the clock of before
 	file       *memory
 	a          *Announcer
-	generation *store.Generation
-	stored     *store.Generation // by the last commit
+	generation *record.Generation
+	stored     *record.Generation // by the last commit
 	config     Config
 	texts      int64 // so far
 	client     *Client
@@ -134,7 +134,7 @@ func (w *world) change() {
 	switch {
 	case p == nil:
 		p = &page{view: make(map[string]int64), again: make(map[string]bool), told: make(map[string]time.Time)}
-		p.record = store.Record{Path: path, Flags: store.Named | store.HTML | store.Document, Fetched: 1, Status: 200}
+		p.record = record.Record{Path: path, Flags: record.Named | record.HTML | record.Document, Fetched: 1, Status: 200}
 		w.pages[path] = p
 		w.edit(p)
 		w.note("%s is added", path)
@@ -162,8 +162,8 @@ func (w *world) change() {
 
 // refresh selects and publishes, and mostly commits.
 func (w *world) refresh() {
-	var records []store.Record
-	last := make(map[string]store.Record)
+	var records []record.Record
+	last := make(map[string]record.Record)
 	for rec, err := range w.generation.Records(w.t.Context()) {
 		if err != nil {
 			w.fail("reading records: %v", err)
@@ -225,7 +225,7 @@ func (w *world) send() {
 		Client:  w.client,
 		Now:     func() time.Time { return w.now },
 		Fetch:   site,
-		Records: func() *store.Generation { return w.generation },
+		Records: func() *record.Generation { return w.generation },
 		Done:    func(int, Outcome, Status) {},
 		Failed: func(err error) {
 			if err != nil {
@@ -277,7 +277,7 @@ func simulate(t *testing.T, seed uint64) {
 	for _, path := range w.engines {
 		w.config.Targets = append(w.config.Targets, Target{IndexNow, engines.URL + path})
 	}
-	records := store.New(store.NewMemory(), "")
+	records := record.New(record.NewMemory(), "")
 	w.generation = records.Last()
 	w.start()
 	for range 15 {

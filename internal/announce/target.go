@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -39,7 +39,7 @@ type batch struct {
 }
 
 // choose returns the oldest of the changes after a cursor, at most n, up to the first that is not ripe: so none is skipped.
-func choose(records iter.Seq2[*store.Record, error], told Change, n int, isRipe func(at int64) bool) (b batch, err error) {
+func choose(records iter.Seq2[*record.Record, error], told Change, n int, isRipe func(at int64) bool) (b batch, err error) {
 	var all []Change
 	for rec, err := range records {
 		if err != nil {

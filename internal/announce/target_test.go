@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const day = 24 * time.Hour
 
 // yields yields records with changes.
-func yields(changes iter.Seq[Change]) iter.Seq2[*store.Record, error] {
-	return func(yield func(*store.Record, error) bool) {
+func yields(changes iter.Seq[Change]) iter.Seq2[*record.Record, error] {
+	return func(yield func(*record.Record, error) bool) {
 		for c := range changes {
-			if !yield(&store.Record{Path: c.Path, Moved: uint32(c.At)}, nil) {
+			if !yield(&record.Record{Path: c.Path, Moved: uint32(c.At)}, nil) {
 				return
 			}
 		}
@@ -61,7 +61,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("after %v: got %+v, %v, %v, want %+v", test.told, got, end, err, test)
 		}
 	}
-	unreadable := func(yield func(*store.Record, error) bool) { yield(nil, fs.ErrPermission) }
+	unreadable := func(yield func(*record.Record, error) bool) { yield(nil, fs.ErrPermission) }
 	if _, err := choose(unreadable, Change{}, 1, nil); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("unreadable: %v", err)
 	}

@@ -1,7 +1,7 @@
 package crawl
 
 import (
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -37,12 +37,12 @@ type budget struct {
 
 // siteLoad is the load of a site, and when it crawled last.
 type siteLoad struct {
-	store.Workload
+	record.Workload
 	at int64
 }
 
 // update notes the load of a site, and returns the pace of all.
-func (l *Limiter) update(c *Crawler, load store.Workload) Pace {
+func (l *Limiter) update(c *Crawler, load record.Workload) Pace {
 	now := c.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()

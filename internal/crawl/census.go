@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -22,10 +22,10 @@ const (
 // smaller group.
 func (r *Run) makeRoom(n link) bool {
 	c := r.census
-	if n.flags&store.Seed != 0 {
+	if n.flags&record.Seed != 0 {
 		return true
 	}
-	if n.flags&store.Image != 0 {
+	if n.flags&record.Image != 0 {
 		return c.images < imagesPerPath*r.p.MaxPaths
 	}
 	// Counted with the others, a page with many links at the last level took the places of pages that are fetched.
@@ -50,13 +50,13 @@ func (r *Run) makeRoom(n link) bool {
 }
 
 // waits reports whether a page may give way to others: it was never fetched.
-func (r *Run) waits(rec *store.Record) bool {
-	isKept := rec.Fetched != 0 || rec.Flags&(store.Named|store.Image|store.Seed) != 0
+func (r *Run) waits(rec *record.Record) bool {
+	isKept := rec.Fetched != 0 || rec.Flags&(record.Named|record.Image|record.Seed) != 0
 	return !isKept && !r.isTooDeep(rec.Depth, rec.Flags)
 }
 
 // noLongerWaits notes that a page that waits is fetched.
-func (r *Run) noLongerWaits(rec *store.Record) {
+func (r *Run) noLongerWaits(rec *record.Record) {
 	if r.census != nil && r.waits(rec) {
 		r.census.fetched(rec.Path)
 	}
@@ -64,18 +64,18 @@ func (r *Run) noLongerWaits(rec *store.Record) {
 
 // dropGivenUp drops pages that give way to others from the records of a chunk, those that are farthest from the front
 // page first, and reports whether there were any.
-func (r *Run) dropGivenUp(records []store.Record) (left []store.Record, hasDropped bool) {
+func (r *Run) dropGivenUp(records []record.Record) (left []record.Record, hasDropped bool) {
 	if r.census == nil || r.census.waiting.GivingUp() == 0 {
 		return records, false
 	}
-	var waiting []*store.Record
+	var waiting []*record.Record
 	for i := range records {
 		if r.waits(&records[i]) {
 			waiting = append(waiting, &records[i])
 		}
 	}
 	// The farthest first: those near the front page lead to others.
-	slices.SortStableFunc(waiting, func(a, b *store.Record) int { return cmp.Compare(b.Depth, a.Depth) })
+	slices.SortStableFunc(waiting, func(a, b *record.Record) int { return cmp.Compare(b.Depth, a.Depth) })
 	dropped := make(map[string]bool)
 	for _, rec := range waiting {
 		if r.census.waiting.Drop(rec.Path) {
@@ -83,13 +83,13 @@ func (r *Run) dropGivenUp(records []store.Record) (left []store.Record, hasDropp
 			*r.census.like(rec.Path)--
 		}
 	}
-	left = slices.DeleteFunc(records, func(rec store.Record) bool { return dropped[rec.Path] })
+	left = slices.DeleteFunc(records, func(rec record.Record) bool { return dropped[rec.Path] })
 	return left, len(dropped) > 0
 }
 
 // isTooDeep reports whether a page to which links lead is not fetched, as it is beyond Policy.Depth.
-func (r *Run) isTooDeep(depth uint8, flags store.Flags) bool {
-	isWantedElse := flags&(store.Target|store.Seed|store.Image|store.Visited) != 0
+func (r *Run) isTooDeep(depth uint8, flags record.Flags) bool {
+	isWantedElse := flags&(record.Target|record.Seed|record.Image|record.Visited) != 0
 	return !isWantedElse && !r.p.Discover && int(depth) > r.p.Depth
 }
 
@@ -110,7 +110,7 @@ func (r *Run) count(ctx context.Context) (*census, error) {
 		}
 		for j := range records {
 			rec := &records[j]
-			if rec.Flags&store.Named == 0 {
+			if rec.Flags&record.Named == 0 {
 				c.add(rec, r.isTooDeep(rec.Depth, rec.Flags))
 			}
 		}
@@ -123,8 +123,8 @@ func (r *Run) count(ctx context.Context) (*census, error) {
 	return c, nil
 }
 
-func (c *census) add(rec *store.Record, isTooDeep bool) {
-	if rec.Flags&store.Image != 0 {
+func (c *census) add(rec *record.Record, isTooDeep bool) {
+	if rec.Flags&record.Image != 0 {
 		c.images++
 		return
 	}
@@ -134,7 +134,7 @@ func (c *census) add(rec *store.Record, isTooDeep bool) {
 	}
 	c.pages++
 	*c.like(rec.Path)++
-	if rec.Fetched == 0 && rec.Flags&store.Seed == 0 {
+	if rec.Fetched == 0 && rec.Flags&record.Seed == 0 {
 		c.waiting.Add(rec.Path)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -44,7 +44,7 @@ type Policy struct {
 	// allows a path. Neither may be nil.
 	Disallow, Allowed func(path string) bool
 
-	// Told is the earliest of the last changes that search engines were told: see [store.Record.Moved]. 0: nobody is told.
+	// Told is the earliest of the last changes that search engines were told: see [record.Record.Moved]. 0: nobody is told.
 	Told int64
 
 	// Unlinked reports whether a page that visitors have requested is kept without a link; nil: none is.
@@ -52,7 +52,7 @@ type Policy struct {
 
 	// Counts reports whether the links of a page count, if the page itself may be listed: not while it would need a
 	// link and has none. nil: they do.
-	Counts func(rec *store.Record) bool
+	Counts func(rec *record.Record) bool
 
 	Closed   bool          // nothing is fetched at all, as robots.txt cannot be fetched
 	Spares   bool          // no upstream is requested: another crawl follows
@@ -189,13 +189,13 @@ func (l TimeLimit) contexts(ctx context.Context, now time.Time) (wait, fetching 
 
 // Result is the result of a [Run.Update].
 type Result struct {
-	Generation *store.Generation // the next one
-	Gathered   bool              // all candidates were read
-	Done       bool              // all candidates were read, and nothing is due any more
-	Batch      int64             // when the crawl began, in Unix seconds: see [store.Record]
-	Next       int64             // when another crawl is due, or what is left can be fetched, in Unix seconds
-	Pending    int               // pages still to be fetched for the first time; too few until Gathered
-	Lost       bool              // records were found damaged in this crawl: their pages are fetched again
+	Generation *record.Generation // the next one
+	Gathered   bool               // all candidates were read
+	Done       bool               // all candidates were read, and nothing is due any more
+	Batch      int64              // when the crawl began, in Unix seconds: see [record.Record]
+	Next       int64              // when another crawl is due, or what is left can be fetched, in Unix seconds
+	Pending    int                // pages still to be fetched for the first time; too few until Gathered
+	Lost       bool               // records were found damaged in this crawl: their pages are fetched again
 
 	// Of the whole crawl:
 
@@ -217,7 +217,7 @@ func (r *Result) HasLeft() bool { return r.Generation != nil && !r.Done }
 type Run struct {
 	c                 *Crawler
 	p                 Policy
-	gen               *store.Generation
+	gen               *record.Generation
 	batch             int64
 	resettle, reroute bool // Policy.Settings, Policy.Routes differ from those of the last crawl
 	cands             Candidates
@@ -226,12 +226,12 @@ type Run struct {
 	ahead             page.Page   // the next one, if it was read already; else it has no path
 	taken             []page.Page // buffer of take
 	links             links
-	notices           []notice       // for the next round
-	front             frontPage      // until it is used
-	results           []store.Record // of pages that were fetched in this round, sorted by path
+	notices           []notice        // for the next round
+	front             frontPage       // until it is used
+	results           []record.Record // of pages that were fetched in this round, sorted by path
 	census            *census
 	pace              Pace
-	followed          int64 // see [store.Workload], when this Update began
+	followed          int64 // see [record.Workload], when this Update began
 	began             int64 // when this Update did, in Unix seconds
 	left              bool  // pages are due that were not reached
 	pending           int
@@ -254,7 +254,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 		p.Unlinked = func(string) bool { return false }
 	}
 	if p.Counts == nil {
-		p.Counts = func(*store.Record) bool { return true }
+		p.Counts = func(*record.Record) bool { return true }
 	}
 	if p.Batch == 0 {
 		p.Batch = c.now()
@@ -273,7 +273,7 @@ func (c *Crawler) Start(cands Candidates, p Policy) *Run {
 // before returned, in which records may have been selected meanwhile. It returns soon after the limit, or
 // when nothing is due. It may be called again, also when the crawl was done. The error is the storage's, the
 // candidates' or ctx's; the crawl is over then, and gen stands.
-func (r *Run) Update(ctx context.Context, gen *store.Generation, limit TimeLimit) (Result, error) {
+func (r *Run) Update(ctx context.Context, gen *record.Generation, limit TimeLimit) (Result, error) {
 	if r.gen == nil {
 		r.begin(gen)
 	}
@@ -283,7 +283,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, limit TimeLimit
 	r.began = r.c.now()
 
 	// All sites that share the limiter share what known pages may take of it.
-	load := store.Sum(gen.Chunks())
+	load := record.Sum(gen.Chunks())
 	r.followed = load.Followed
 	r.pace = r.c.o.Limiter.update(r.c, load)
 
@@ -315,7 +315,7 @@ func (r *Run) Update(ctx context.Context, gen *store.Generation, limit TimeLimit
 }
 
 // begin finds out in what the last crawl differs from this one, and how much it knew.
-func (r *Run) begin(gen *store.Generation) {
+func (r *Run) begin(gen *record.Generation) {
 	settings, routes := gen.Settings()
 	isOther := routes != r.p.Routes
 	isSame := r.p.SameRoutes != 0 && routes == r.p.SameRoutes
@@ -334,11 +334,11 @@ func (r *Run) begin(gen *store.Generation) {
 }
 
 // Same reports whether two generations have the same records; nil: it has none that are known.
-func Same(a, b *store.Generation) bool {
+func Same(a, b *record.Generation) bool {
 	if a == nil || b == nil {
 		return false
 	}
-	return slices.EqualFunc(a.Chunks(), b.Chunks(), func(a, b store.Chunk) bool {
+	return slices.EqualFunc(a.Chunks(), b.Chunks(), func(a, b record.Chunk) bool {
 		if a.Count != b.Count {
 			return false
 		}
@@ -403,7 +403,7 @@ func (r *Run) next() (at int64, done bool) {
 		upstreams := r.c.o.Limiter.nextOf(&r.c.cooldown).Add(time.Second - 1).Unix()
 		return max(now, upstreams), false
 	}
-	at = store.Sum(r.gen.Chunks()).Urgent
+	at = record.Sum(r.gen.Chunks()).Urgent
 	if at == 0 {
 		at = now + maxAhead
 	}
@@ -419,15 +419,15 @@ func (r *Run) next() (at int64, done bool) {
 // seed adds the front page to what is discovered.
 func (r *Run) seed() {
 	if r.p.discovers() {
-		r.links.add(link{path: r.p.Scope, flags: store.Seed})
+		r.links.add(link{path: r.p.Scope, flags: record.Seed})
 	}
 }
 
 // load returns the records of a chunk; none where it was damaged.
-func (r *Run) load(ctx context.Context, i int) ([]store.Record, error) {
+func (r *Run) load(ctx context.Context, i int) ([]record.Record, error) {
 	runtime.Gosched() // requests come first
 	records, err := r.gen.Load(ctx, i)
-	if errors.Is(err, store.ErrDamaged) {
+	if errors.Is(err, record.ErrDamaged) {
 		// Its pages are found again by candidates and links, beginning with those of the front page.
 		r.lost = true
 		r.seed()
@@ -445,7 +445,7 @@ func (r *Run) endOf(i int) string {
 }
 
 // pendingOf counts pages that are to be fetched for the first time.
-func (r *Run) pendingOf(records []store.Record) (n int) {
+func (r *Run) pendingOf(records []record.Record) (n int) {
 	for i := range records {
 		if rec := &records[i]; rec.Fetched == 0 && r.wanted(rec) {
 			n++
@@ -455,11 +455,11 @@ func (r *Run) pendingOf(records []store.Record) (n int) {
 }
 
 // insert adds records of other paths to sorted ones.
-func insert(records, fresh []store.Record) []store.Record {
+func insert(records, fresh []record.Record) []record.Record {
 	if len(fresh) == 0 {
 		return records
 	}
 	records = append(records, fresh...)
-	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(records, func(a, b record.Record) int { return strings.Compare(a.Path, b.Path) })
 	return records
 }

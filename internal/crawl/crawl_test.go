@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -90,7 +90,7 @@ func named(paths ...string) (cands []page.Page) {
 }
 
 // update goes on with a crawl for a time.
-func update(t *testing.T, run *Run, gen *store.Generation, d time.Duration) Result {
+func update(t *testing.T, run *Run, gen *record.Generation, d time.Duration) Result {
 	t.Helper()
 	result, err := run.Update(t.Context(), gen, TimeLimit{Until: run.c.o.Now().Add(d), Patience: 2 * time.Second})
 	if err != nil {
@@ -100,7 +100,7 @@ func update(t *testing.T, run *Run, gen *store.Generation, d time.Duration) Resu
 }
 
 // crawlAll crawls until nothing is due.
-func crawlAll(t *testing.T, c *Crawler, gen *store.Generation, p Policy, cands ...page.Page) Result {
+func crawlAll(t *testing.T, c *Crawler, gen *record.Generation, p Policy, cands ...page.Page) Result {
 	t.Helper()
 	run := c.Start(&list{pages: slices.Clone(cands)}, p)
 	for range 10_000 {
@@ -114,7 +114,7 @@ func crawlAll(t *testing.T, c *Crawler, gen *store.Generation, p Policy, cands .
 }
 
 // describe joins what is said of each record, if there is something to say.
-func describe(t *testing.T, gen *store.Generation, say func(rec *store.Record) string) string {
+func describe(t *testing.T, gen *record.Generation, say func(rec *record.Record) string) string {
 	t.Helper()
 	var all []string
 	for rec, err := range gen.Records(t.Context()) {
@@ -129,15 +129,15 @@ func describe(t *testing.T, gen *store.Generation, say func(rec *store.Record) s
 }
 
 // paths are the records' paths; those not fetched have a "-" before.
-func paths(t *testing.T, gen *store.Generation) string {
+func paths(t *testing.T, gen *record.Generation) string {
 	t.Helper()
-	return describe(t, gen, func(rec *store.Record) string { return strings.Repeat("-", 1-int(min(rec.Fetched, 1))) + rec.Path })
+	return describe(t, gen, func(rec *record.Record) string { return strings.Repeat("-", 1-int(min(rec.Fetched, 1))) + rec.Path })
 }
 
 // pathsIf are those of the records that are so.
-func pathsIf(t *testing.T, gen *store.Generation, is func(rec *store.Record) bool) string {
+func pathsIf(t *testing.T, gen *record.Generation, is func(rec *record.Record) bool) string {
 	t.Helper()
-	return describe(t, gen, func(rec *store.Record) string {
+	return describe(t, gen, func(rec *record.Record) string {
 		if is(rec) {
 			return rec.Path
 		}
@@ -146,10 +146,10 @@ func pathsIf(t *testing.T, gen *store.Generation, is func(rec *store.Record) boo
 }
 
 // statuses are the paths, statuses and whether they are of images.
-func statuses(t *testing.T, gen *store.Generation) string {
+func statuses(t *testing.T, gen *record.Generation) string {
 	t.Helper()
-	return describe(t, gen, func(rec *store.Record) string {
-		return fmt.Sprint(rec.Path, " ", rec.Status, " ", rec.Flags&store.Image != 0)
+	return describe(t, gen, func(rec *record.Record) string {
+		return fmt.Sprint(rec.Path, " ", rec.Status, " ", rec.Flags&record.Image != 0)
 	})
 }
 
@@ -235,7 +235,7 @@ func TestAgain(t *testing.T) {
 			var shift time.Duration
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1), Now: func() time.Time { return time.Now().Add(shift) }})
 			p := plain
-			crawl := func(cands []page.Page, gen *store.Generation) Result {
+			crawl := func(cands []page.Page, gen *record.Generation) Result {
 				result := update(t, c.Start(&list{pages: cands}, p), gen, time.Hour)
 				if !result.Done || !result.Gathered || result.Pending != 0 {
 					t.Fatalf("%s: got %+v", name, result)
@@ -318,7 +318,7 @@ func TestNamedVisited(t *testing.T) {
 		c := New(Options{Fetcher: &static{pages: map[string]string{"/a": ""}}})
 		gen := crawlAll(t, c, empty(t), plain, named("/a")...).Generation
 		visited := []page.Page{{Path: "/a", Visited: true}}
-		isNamed := func(rec *store.Record) bool { return rec.Flags&store.Named != 0 && rec.Absent == 0 }
+		isNamed := func(rec *record.Record) bool { return rec.Flags&record.Named != 0 && rec.Absent == 0 }
 		for _, test := range []struct {
 			failed bool
 			want   string
@@ -338,7 +338,7 @@ func TestAbsentOfChunk(t *testing.T) {
 		p := with(func(p *Policy) { p.Links = true })
 		gen := crawlAll(t, c, empty(t), p, named("/a")...).Generation
 		gen = crawlAll(t, c, gen, p).Generation
-		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Absent != 0 }); got != "/a" {
+		if got := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Absent != 0 }); got != "/a" {
 			t.Errorf("got %q absent, want /a of %s", got, paths(t, gen))
 		}
 	})
@@ -454,7 +454,7 @@ func TestOtherSources(t *testing.T) {
 		for i, want := range []string{"", "/a", ""} {
 			p := with(func(p *Policy) { p.Links, p.Discover, p.Settings = want == "", true, uint64(i+1) })
 			gen = crawlAll(t, c, gen, p).Generation
-			if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Absent != 0 }); got != want {
+			if got := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Absent != 0 }); got != want {
 				t.Errorf("with links %t: got %s absent", p.Links, got)
 			}
 		}
@@ -464,16 +464,16 @@ func TestOtherSources(t *testing.T) {
 // TestDamaged: what is damaged is learnt again.
 func TestDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		storage := store.NewMemory()
+		storage := record.NewMemory()
 		s := &static{pages: map[string]string{"/": "/a", "/a": "", "/b": ""}}
 		c := New(Options{Fetcher: s})
 		for i := range 3 {
-			st := store.New(storage, "x")
+			st := record.New(storage, "x")
 			if err := st.Open(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if i == 2 { // another stage may find it first
-				if _, err := st.Last().Load(t.Context(), 0); !errors.Is(err, store.ErrDamaged) {
+				if _, err := st.Last().Load(t.Context(), 0); !errors.Is(err, record.ErrDamaged) {
 					t.Errorf("got %v", err)
 				}
 			}
@@ -559,7 +559,7 @@ func TestMarkdown(t *testing.T) {
 
 var htmlHeader = http.Header{"Content-Type": {"text/html"}}
 
-func empty(tb testing.TB) *store.Generation {
-	s := store.New(store.NewMemory(), "")
+func empty(tb testing.TB) *record.Generation {
+	s := record.New(record.NewMemory(), "")
 	return s.Last()
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // addLinks merges links into the records of their range.
-func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link) ([]store.Record, error) {
+func (r *Run) addLinks(ctx context.Context, records []record.Record, found []link) ([]record.Record, error) {
 	fresh, err := r.discover(ctx, records, found)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 			continue
 		}
 		isPage := r.relink(records, n)
-		isTried := n.isAlias || n.flags&store.Image != 0 // it has no aliases that are to be looked up
+		isTried := n.isAlias || n.flags&record.Image != 0 // it has no aliases that are to be looked up
 		if !isPage && !isTried && len(r.links.unmatched) < r.links.max {
 			r.links.unmatched = append(r.links.unmatched, n.path)
 		}
@@ -32,12 +32,12 @@ func (r *Run) addLinks(ctx context.Context, records []store.Record, found []link
 }
 
 // discover returns records of the pages that links name and that have none.
-func (r *Run) discover(ctx context.Context, records []store.Record, found []link) (fresh []store.Record, err error) {
+func (r *Run) discover(ctx context.Context, records []record.Record, found []link) (fresh []record.Record, err error) {
 	for _, n := range found {
 		if n.isAlias || n.spelled != "" {
 			continue // a guess makes no record
 		}
-		if _, known := store.Search(records, n.path); known {
+		if _, known := record.Search(records, n.path); known {
 			continue
 		}
 		if last := len(fresh) - 1; last >= 0 && fresh[last].Path == n.path {
@@ -51,7 +51,7 @@ func (r *Run) discover(ctx context.Context, records []store.Record, found []link
 			continue
 		}
 		// relink gives it its depth, as that of any page with a nearer link.
-		rec := store.Record{Path: n.path, Depth: math.MaxUint8, Finder: n.finder, Credited: !n.finderKnown}
+		rec := record.Record{Path: n.path, Depth: math.MaxUint8, Finder: n.finder, Credited: !n.finderKnown}
 		r.classify(&rec)
 		fresh = append(fresh, rec)
 	}
@@ -59,8 +59,8 @@ func (r *Run) discover(ctx context.Context, records []store.Record, found []link
 }
 
 // isFile reports whether there is a page that a source names, or named until now, for its file.
-func isFile(records []store.Record, path string) bool {
-	i, known := store.Search(records, path)
+func isFile(records []record.Record, path string) bool {
+	i, known := record.Search(records, path)
 	return known && records[i].Version != 0
 }
 
@@ -75,7 +75,7 @@ func (r *Run) addSpelled(n link) {
 }
 
 // linkPart merges the links found since into records at hand, so that they need not be held: most lead nearby.
-func (r *Run) linkPart(records []store.Record, since int) {
+func (r *Run) linkPart(records []record.Record, since int) {
 	rest := r.links.found[:since]
 	for _, n := range r.links.found[since:] {
 		isCertain := n.spelled == "" || isFile(records, n.path)
@@ -89,8 +89,8 @@ func (r *Run) linkPart(records []store.Record, since int) {
 }
 
 // relink updates the record of a page to which another links, and reports whether it is known to be one.
-func (r *Run) relink(records []store.Record, n link) (isPage bool) {
-	i, known := store.Search(records, n.path)
+func (r *Run) relink(records []record.Record, n link) (isPage bool) {
+	i, known := record.Search(records, n.path)
 	if !known {
 		return false
 	}
@@ -106,10 +106,10 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 		toLinked(rec)
 		r.classify(rec)
 	}
-	if rec.Flags&store.Named == 0 && n.depth < rec.Depth {
+	if rec.Flags&record.Named == 0 && n.depth < rec.Depth {
 		rec.Depth = n.depth
 		if r.p.Links {
-			demand(rec, store.ByLinks) // its links are nearer, too
+			demand(rec, record.ByLinks) // its links are nearer, too
 		}
 	}
 	return isPage
@@ -117,17 +117,17 @@ func (r *Run) relink(records []store.Record, n link) (isPage bool) {
 
 // release has a page fetched again whose links did not count when it was fetched, if they do now: they are not kept.
 // A page that fails is fetched again anyhow, when it is due.
-func (r *Run) release(rec *store.Record) {
+func (r *Run) release(rec *record.Record) {
 	if rec.Withheld && rec.Failing == 0 && r.p.Counts(rec) {
-		demand(rec, store.ByLinks)
+		demand(rec, record.ByLinks)
 	}
 }
 
 // linked records that something links to a page now, and not again for a week or less.
-func (r *Run) linked(rec *store.Record) {
+func (r *Run) linked(rec *record.Record) {
 	now := r.c.now()
 	// A new time in each crawl would have each chunk stored again.
-	isOld := now-rec.Linked > store.LinkedEvery(r.p.expire())
+	isOld := now-rec.Linked > record.LinkedEvery(r.p.expire())
 	if isOld || rec.Linked > now+clockSlack { // the clock was set back
 		rec.Linked = now
 	}
@@ -139,7 +139,7 @@ func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 	if n.flags == 0 && !r.p.discovers() {
 		return false, nil
 	}
-	isFiltered := n.path != r.p.Scope && n.flags&store.Image == 0
+	isFiltered := n.path != r.p.Scope && n.flags&record.Image == 0
 	if isFiltered && r.p.Filter(&page.Page{Path: n.path}) != "" {
 		return false, nil
 	}
@@ -154,7 +154,7 @@ func (r *Run) isDiscovered(ctx context.Context, n link) (ok bool, err error) {
 		r.links.dropped++
 		return false, nil
 	}
-	rec := store.Record{Path: n.path, Flags: n.flags, Depth: n.depth}
+	rec := record.Record{Path: n.path, Flags: n.flags, Depth: n.depth}
 	r.census.add(&rec, r.isTooDeep(n.depth, n.flags))
 	return true, nil
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestSpellings: a link to the page of a file counts for the name of the file, however it spells that. Other paths stay
@@ -45,7 +45,7 @@ func TestSpellings(t *testing.T) {
 			s := &static{pages: site}
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1), Own: true})
 			gen := crawlAll(t, c, empty(t), test.policy, test.cands...).Generation
-			got := describe(t, gen, func(rec *store.Record) string {
+			got := describe(t, gen, func(rec *record.Record) string {
 				if rec.Linked != 0 {
 					return rec.Path + " linked"
 				}
@@ -54,7 +54,7 @@ func TestSpellings(t *testing.T) {
 			if got != test.want {
 				t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 			}
-			canonical := describe(t, gen, func(rec *store.Record) string { return rec.Canonical })
+			canonical := describe(t, gen, func(rec *record.Record) string { return rec.Canonical })
 			if want := strings.Repeat("/a%2Cb.html", strings.Count(test.want, "/list")); canonical != want {
 				t.Errorf("%s: got the canonical %q, want %q: a file is its own", test.name, canonical, want)
 			}
@@ -79,7 +79,9 @@ func TestAliases(t *testing.T) {
 			p := with(change)
 			p.Query = []string{"x"}
 			gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)}), empty(t), p, cands...).Generation
-			linked := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 && rec.Flags&store.Named != 0 && rec.Path != "/" })
+			linked := pathsIf(t, gen, func(rec *record.Record) bool {
+				return rec.Linked != 0 && rec.Flags&record.Named != 0 && rec.Path != "/"
+			})
 			if want := "/b/ /c?x=1 /d.html /e /f.html /folder00.htm"; linked != want || len(gen.Chunks()) < 3 {
 				t.Errorf("got %s, want %s", linked, want)
 			}
@@ -88,12 +90,12 @@ func TestAliases(t *testing.T) {
 }
 
 // needsLink reports, for tests, whether a page is listed only while another links to it.
-func needsLink(rec *store.Record) bool {
-	return rec.Path != "/" && (rec.Flags&store.Named == 0 || strings.Contains(rec.Path, "/_"))
+func needsLink(rec *record.Record) bool {
+	return rec.Path != "/" && (rec.Flags&record.Named == 0 || strings.Contains(rec.Path, "/_"))
 }
 
 // linksCount is a policy's, for tests: the links of a page that needs one itself count once it has one.
-func linksCount(rec *store.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
+func linksCount(rec *record.Record) bool { return rec.Linked != 0 || !needsLink(rec) }
 
 // TestLinksThatCount: the links of a page that needs a link itself count only once it has one, so that pages that link
 // to each other alone do not have each other listed.
@@ -126,11 +128,11 @@ func TestLinksThatCount(t *testing.T) {
 			})
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 			gen := crawlAll(t, c, empty(t), p, named(strings.Fields(test.named)...)...).Generation
-			got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 && rec.Path != "/" })
+			got := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Linked != 0 && rec.Path != "/" })
 			if got != test.want {
 				t.Errorf("%s: linked are %s, want %s", test.name, got, test.want)
 			}
-			targets := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.Target != 0 && rec.Linked == 0 })
+			targets := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Flags&record.Target != 0 && rec.Linked == 0 })
 			if targets != "" {
 				t.Errorf("%s: %s are canonicals, without a link", test.name, targets)
 			}
@@ -249,20 +251,20 @@ func TestLinksAreBounded(t *testing.T) {
 
 // TestLinkLater: once a page has the link that it needs, its own links count, in the same crawl.
 func TestLinkLater(t *testing.T) {
-	for name, change := range map[string]func(s *static, p *Policy, gen *store.Generation) *store.Generation{
-		"a link": func(s *static, _ *Policy, gen *store.Generation) *store.Generation {
+	for name, change := range map[string]func(s *static, p *Policy, gen *record.Generation) *record.Generation{
+		"a link": func(s *static, _ *Policy, gen *record.Generation) *record.Generation {
 			s.pages["/new"] = "/_a"
 			return gen
 		},
-		"a setting": func(_ *static, p *Policy, gen *store.Generation) *store.Generation {
+		"a setting": func(_ *static, p *Policy, gen *record.Generation) *record.Generation {
 			p.Settings++
-			p.Counts = func(*store.Record) bool { return true }
+			p.Counts = func(*record.Record) bool { return true }
 			return gen
 		},
-		"a list": func(_ *static, p *Policy, gen *store.Generation) *store.Generation {
+		"a list": func(_ *static, p *Policy, gen *record.Generation) *record.Generation {
 			p.Routes++ // all pages are fetched again
 			counts := p.Counts
-			p.Counts = func(rec *store.Record) bool { return rec.Path == "/_a" || counts(rec) }
+			p.Counts = func(rec *record.Record) bool { return rec.Path == "/_a" || counts(rec) }
 			return gen
 		},
 	} {
@@ -274,8 +276,8 @@ func TestLinkLater(t *testing.T) {
 			})
 			cands := named("/", "/_a", "/_b", "/_c")
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
-			linked := func(gen *store.Generation) string {
-				return pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 && rec.Path != "/" && rec.Path != "/_a" })
+			linked := func(gen *record.Generation) string {
+				return pathsIf(t, gen, func(rec *record.Record) bool { return rec.Linked != 0 && rec.Path != "/" && rec.Path != "/_a" })
 			}
 			gen := crawlAll(t, c, empty(t), p, cands...).Generation
 			if got := linked(gen); got != "" {
@@ -331,7 +333,7 @@ func TestLinkWhileFailing(t *testing.T) {
 		s.pages["/_a"] = "/_b"
 		time.Sleep(2 * time.Hour)
 		gen = crawlAll(t, c, gen, p, cands...).Generation
-		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Linked != 0 }); got != "/_a /_b" {
+		if got := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Linked != 0 }); got != "/_a /_b" {
 			t.Errorf("linked are %s, want /_a /_b", got)
 		}
 	})
@@ -343,7 +345,7 @@ func TestSeedChain(t *testing.T) {
 		s := &static{made: true, pages: map[string]string{"/x/": "302 /x/x", "/x/x": "302 /x/x/x", "/x/x/x": "302 /x/y", "/x/y": ""}}
 		p := with(func(p *Policy) { p.Scope, p.Discover = "/x/", true })
 		gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1, 1)}), empty(t), p).Generation
-		seeds := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Fetched != 0 && rec.Flags&store.Seed != 0 && rec.Depth == 0 })
+		seeds := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Fetched != 0 && rec.Flags&record.Seed != 0 && rec.Depth == 0 })
 		if seeds != "/x/ /x/x /x/x/x /x/y" {
 			t.Errorf("got %s of %s", seeds, paths(t, gen))
 		}
@@ -362,7 +364,7 @@ func TestLongSeedChain(t *testing.T) {
 			s.pages[end] = "the end"
 			p := with(func(p *Policy) { p.Links = true })
 			gen := crawlAll(t, New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)}), empty(t), p).Generation
-			seeds := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.Seed != 0 && rec.Status == 200 })
+			seeds := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Flags&record.Seed != 0 && rec.Status == 200 })
 			if got := seeds == end; got != want || maxSeeds != 10 {
 				t.Errorf("%d redirects: got %q of %s", redirects, seeds, paths(t, gen))
 			}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -117,21 +117,21 @@ type fetchFacts struct {
 type due struct {
 	interval int64 // of the page from now on, in seconds
 	pause    int64 // from now, in seconds
-	cause    store.Cause
+	cause    record.Cause
 }
 
 // bring brings forward what is due later than after a pause, as the page's links may lead to new ones.
 func (d *due) bring(pause int64) {
 	if pause < d.pause {
 		d.pause = pause
-		d.cause = store.ByHub
+		d.cause = record.ByHub
 	}
 }
 
 // next decides when a page is due again, and by what.
 func (f fetchFacts) next() due {
 	d := f.byComparison()
-	if d.cause != store.ByInterval || f.isNoPage {
+	if d.cause != record.ByInterval || f.isNoPage {
 		return d
 	}
 	if f.isFirst && f.isSpread {
@@ -168,7 +168,7 @@ func (f fetchFacts) byComparison() due {
 	interval := f.interval
 	switch f.came {
 	case emptied:
-		return due{interval, briefWait, store.ByConfirmation}
+		return due{interval, briefWait, record.ByConfirmation}
 	case suspected:
 		interval = min(max(interval, f.shortest), f.longest)
 		return f.confirmation(interval)
@@ -176,7 +176,7 @@ func (f fetchFacts) byComparison() due {
 		return f.confirmation(minute)
 	case failed:
 		interval = f.afterFailure()
-		return due{interval, interval, store.ByFailure}
+		return due{interval, interval, record.ByFailure}
 	case missing:
 		interval = min(max(2*interval, minute), f.longest)
 		// A new link may have come before the page to which it leads, which an author publishes minutes later. Any
@@ -192,15 +192,15 @@ func (f fetchFacts) byComparison() due {
 	if f.isFirst && f.came != missing {
 		interval = f.first
 	}
-	return due{interval, interval, store.ByInterval}
+	return due{interval, interval, record.ByInterval}
 }
 
 // confirmation is when what a fetch found is confirmed.
 func (f fetchFacts) confirmation(interval int64) due {
 	if f.isWritten {
-		return due{interval, writeWait, store.ByWrite}
+		return due{interval, writeWait, record.ByWrite}
 	}
-	return due{interval, confirmWait, store.ByConfirmation}
+	return due{interval, confirmWait, record.ByConfirmation}
 }
 
 // afterFailure returns the interval of a page that fails.
@@ -217,7 +217,7 @@ func (f fetchFacts) afterFailure() int64 {
 
 const (
 	hubDecay = 7 * day // after which a score has fallen to 1/e
-	hubUnit  = 1000    // of [store.Record.Hub]
+	hubUnit  = 1000    // of [record.Record.Hub]
 )
 
 // hubIntervals are how often hubs are fetched, by their least score.
@@ -255,7 +255,7 @@ func spread(interval int64, path string) int64 {
 }
 
 // lateness is for how many of its intervals a page has been due.
-func lateness(rec *store.Record, now int64) float64 {
+func lateness(rec *record.Record, now int64) float64 {
 	return float64(now-rec.Due) / float64(max(rec.Due-rec.Fetched, minute))
 }
 
@@ -273,17 +273,17 @@ const (
 )
 
 // classOf returns the class of a known page that is due.
-func classOf(cause store.Cause) class {
+func classOf(cause record.Cause) class {
 	switch cause {
-	case store.ByOperator, store.ByOperatorForAll, store.ByConfiguration, store.ByLinks, store.ByFile, store.ByWrite:
+	case record.ByOperator, record.ByOperatorForAll, record.ByConfiguration, record.ByLinks, record.ByFile, record.ByWrite:
 		return byRate
-	case store.ByList:
+	case record.ByList:
 		return byList
-	case store.ByVisitor, store.ByLostLink:
+	case record.ByVisitor, record.ByLostLink:
 		return bySignal
-	case store.ByHub:
+	case record.ByHub:
 		return byHub
-	case store.ByConfirmation, store.ByFailure:
+	case record.ByConfirmation, record.ByFailure:
 		return byShare
 	}
 	return byRoutine

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestPace: known pages take a twentieth of the rate, or a tenth from 8,000 on, and are all fetched once in an interval
@@ -53,45 +53,45 @@ func TestNext(t *testing.T) {
 		name            string
 		facts           fetchFacts
 		interval, pause int64
-		cause           store.Cause
+		cause           record.Cause
 	}{
-		{"first", fetchFacts{came: changed, isFirst: true}, day, day, store.ByInterval},
-		{"first, and missing", fetchFacts{came: missing, isFirst: true}, hour, hour, store.ByInterval},
-		{"first, missing, and newly linked", fetchFacts{came: missing, isFirst: true, isNew: true}, minute, minute, store.ByInterval},
-		{"first, and its date is in doubt", fetchFacts{came: suspected, isFirst: true}, 6 * hour, minute, store.ByConfirmation},
-		{"unchanged", fetchFacts{interval: day}, 2 * day, 2 * day, store.ByInterval},
-		{"unchanged for long", fetchFacts{interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
-		{"unchanged after a change", fetchFacts{interval: 6 * hour}, 12 * hour, 12 * hour, store.ByInterval},
-		{"unchanged after a failure", fetchFacts{interval: 4 * minute}, 6 * hour, 6 * hour, store.ByInterval},
-		{"perhaps changed", fetchFacts{came: suspected, interval: 2 * day}, 2 * day, minute, store.ByConfirmation},
-		{"perhaps changed, of a site that shrank", fetchFacts{came: suspected, interval: 9 * day}, 5 * day, minute, store.ByConfirmation},
-		{"changed", fetchFacts{came: changed, interval: 2 * day}, day, day, store.ByInterval},
-		{"changed often", fetchFacts{came: changed, interval: 6 * hour}, 6 * hour, 6 * hour, store.ByInterval},
-		{"changed, of a site that shrank", fetchFacts{came: changed, interval: 14 * day}, 5 * day, 5 * day, store.ByInterval},
-		{"gone", fetchFacts{came: gone, interval: day}, minute, minute, store.ByConfirmation},
-		{"still gone", fetchFacts{came: missing, interval: minute}, 2 * minute, 2 * minute, store.ByInterval},
-		{"gone for long", fetchFacts{came: missing, interval: 4 * day}, 5 * day, 5 * day, store.ByInterval},
-		{"never there", fetchFacts{came: missing, isFirst: true}, hour, hour, store.ByInterval},
-		{"fails", fetchFacts{came: failed, interval: day}, hour + minute, hour + minute, store.ByFailure},
-		{"fails again", fetchFacts{came: failed, interval: hour, isFailing: true}, 2 * hour, 2 * hour, store.ByFailure},
-		{"fails for long", fetchFacts{came: failed, interval: day, isFailing: true}, day, day, store.ByFailure},
-		{"fails at first", fetchFacts{came: failed, isFailing: true}, minute, minute, store.ByFailure},
-		{"the front page fails at first", fetchFacts{came: failed, isFailing: true, isFront: true}, briefWait, briefWait, store.ByFailure},
-		{"empty", fetchFacts{came: emptied, interval: day}, day, briefWait, store.ByConfirmation},
+		{"first", fetchFacts{came: changed, isFirst: true}, day, day, record.ByInterval},
+		{"first, and missing", fetchFacts{came: missing, isFirst: true}, hour, hour, record.ByInterval},
+		{"first, missing, and newly linked", fetchFacts{came: missing, isFirst: true, isNew: true}, minute, minute, record.ByInterval},
+		{"first, and its date is in doubt", fetchFacts{came: suspected, isFirst: true}, 6 * hour, minute, record.ByConfirmation},
+		{"unchanged", fetchFacts{interval: day}, 2 * day, 2 * day, record.ByInterval},
+		{"unchanged for long", fetchFacts{interval: 4 * day}, 5 * day, 5 * day, record.ByInterval},
+		{"unchanged after a change", fetchFacts{interval: 6 * hour}, 12 * hour, 12 * hour, record.ByInterval},
+		{"unchanged after a failure", fetchFacts{interval: 4 * minute}, 6 * hour, 6 * hour, record.ByInterval},
+		{"perhaps changed", fetchFacts{came: suspected, interval: 2 * day}, 2 * day, minute, record.ByConfirmation},
+		{"perhaps changed, of a site that shrank", fetchFacts{came: suspected, interval: 9 * day}, 5 * day, minute, record.ByConfirmation},
+		{"changed", fetchFacts{came: changed, interval: 2 * day}, day, day, record.ByInterval},
+		{"changed often", fetchFacts{came: changed, interval: 6 * hour}, 6 * hour, 6 * hour, record.ByInterval},
+		{"changed, of a site that shrank", fetchFacts{came: changed, interval: 14 * day}, 5 * day, 5 * day, record.ByInterval},
+		{"gone", fetchFacts{came: gone, interval: day}, minute, minute, record.ByConfirmation},
+		{"still gone", fetchFacts{came: missing, interval: minute}, 2 * minute, 2 * minute, record.ByInterval},
+		{"gone for long", fetchFacts{came: missing, interval: 4 * day}, 5 * day, 5 * day, record.ByInterval},
+		{"never there", fetchFacts{came: missing, isFirst: true}, hour, hour, record.ByInterval},
+		{"fails", fetchFacts{came: failed, interval: day}, hour + minute, hour + minute, record.ByFailure},
+		{"fails again", fetchFacts{came: failed, interval: hour, isFailing: true}, 2 * hour, 2 * hour, record.ByFailure},
+		{"fails for long", fetchFacts{came: failed, interval: day, isFailing: true}, day, day, record.ByFailure},
+		{"fails at first", fetchFacts{came: failed, isFailing: true}, minute, minute, record.ByFailure},
+		{"the front page fails at first", fetchFacts{came: failed, isFailing: true, isFront: true}, briefWait, briefWait, record.ByFailure},
+		{"empty", fetchFacts{came: emptied, interval: day}, day, briefWait, record.ByConfirmation},
 
-		{"first of many", fetchFacts{came: changed, isFirst: true, isSpread: true, path: "/a"}, day, spread(day, "/a"), store.ByInterval},
-		{"one of many again", fetchFacts{interval: day, isSpread: true, path: "/a"}, 2 * day, 2 * day, store.ByInterval},
-		{"a hub", fetchFacts{interval: day, hub: 2}, 2 * day, 10 * minute, store.ByHub},
-		{"once a hub", fetchFacts{interval: day, hub: 0.1}, 2 * day, 2 * day, store.ByInterval},
-		{"a hub that changed", fetchFacts{came: changed, interval: day, hub: 1}, 12 * hour, hour, store.ByHub},
-		{"a hub that perhaps changed", fetchFacts{came: suspected, interval: day, hub: 2}, day, minute, store.ByConfirmation},
-		{"a hub that is gone", fetchFacts{came: missing, interval: minute, hub: 2, isNoPage: true}, 2 * minute, 2 * minute, store.ByInterval},
-		{"a hub that is a file", fetchFacts{interval: day, hub: 2, isSteady: true}, 2 * day, 2 * day, store.ByInterval},
-		{"the front page", fetchFacts{interval: day, isFront: true}, 2 * day, frontWait, store.ByHub},
-		{"the front page, which is probed", fetchFacts{interval: day, isFront: true, isProbed: true}, 2 * day, hour, store.ByHub},
-		{"the front page, a hub, which is probed", fetchFacts{interval: day, isFront: true, isProbed: true, hub: 2}, 2 * day, hour, store.ByHub},
-		{"the front page, which is noise", fetchFacts{interval: day, isFront: true, isProbed: true, isNoisy: true}, 2 * day, 10 * minute, store.ByHub},
-		{"the front page redirects", fetchFacts{interval: day, isFront: true, isNoPage: true}, 2 * day, 2 * day, store.ByInterval},
+		{"first of many", fetchFacts{came: changed, isFirst: true, isSpread: true, path: "/a"}, day, spread(day, "/a"), record.ByInterval},
+		{"one of many again", fetchFacts{interval: day, isSpread: true, path: "/a"}, 2 * day, 2 * day, record.ByInterval},
+		{"a hub", fetchFacts{interval: day, hub: 2}, 2 * day, 10 * minute, record.ByHub},
+		{"once a hub", fetchFacts{interval: day, hub: 0.1}, 2 * day, 2 * day, record.ByInterval},
+		{"a hub that changed", fetchFacts{came: changed, interval: day, hub: 1}, 12 * hour, hour, record.ByHub},
+		{"a hub that perhaps changed", fetchFacts{came: suspected, interval: day, hub: 2}, day, minute, record.ByConfirmation},
+		{"a hub that is gone", fetchFacts{came: missing, interval: minute, hub: 2, isNoPage: true}, 2 * minute, 2 * minute, record.ByInterval},
+		{"a hub that is a file", fetchFacts{interval: day, hub: 2, isSteady: true}, 2 * day, 2 * day, record.ByInterval},
+		{"the front page", fetchFacts{interval: day, isFront: true}, 2 * day, frontWait, record.ByHub},
+		{"the front page, which is probed", fetchFacts{interval: day, isFront: true, isProbed: true}, 2 * day, hour, record.ByHub},
+		{"the front page, a hub, which is probed", fetchFacts{interval: day, isFront: true, isProbed: true, hub: 2}, 2 * day, hour, record.ByHub},
+		{"the front page, which is noise", fetchFacts{interval: day, isFront: true, isProbed: true, isNoisy: true}, 2 * day, 10 * minute, record.ByHub},
+		{"the front page redirects", fetchFacts{interval: day, isFront: true, isNoPage: true}, 2 * day, 2 * day, record.ByInterval},
 	} {
 		test.facts.intervals = upstream
 		if got := test.facts.next(); got != (due{test.interval, test.pause, test.cause}) {
@@ -143,14 +143,14 @@ func TestBudget(t *testing.T) {
 			}
 			return n
 		}
-		all := func(load store.Workload) string {
+		all := func(load record.Workload) string {
 			l.update(c, load)
 			return fmt.Sprintln(spend(bySignal), spend(byHub), spend(byRoutine), spend(byShare))
 		}
-		big := store.Workload{Upstream: 8000}
+		big := record.Workload{Upstream: 8000}
 		steps := []struct {
 			after time.Duration
-			load  store.Workload
+			load  record.Workload
 			want  string
 		}{
 			{0, big, "1 1 4 0"},                        // a minute's worth at first
@@ -199,12 +199,12 @@ func TestPaceOfSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(2, 1)
 		one, other := New(Options{Limiter: l}), New(Options{Limiter: l})
-		l.update(one, store.Workload{Upstream: 5000, Hubs: 10})
-		if got := l.update(other, store.Workload{Upstream: 4000, Hubs: 5}); got.Known != 9000 || got.Hubs != 15 {
+		l.update(one, record.Workload{Upstream: 5000, Hubs: 10})
+		if got := l.update(other, record.Workload{Upstream: 4000, Hubs: 5}); got.Known != 9000 || got.Hubs != 15 {
 			t.Errorf("got %+v", got)
 		}
 		time.Sleep(3 * time.Hour)
-		if got := l.update(other, store.Workload{Upstream: 4000}); got.Known != 4000 {
+		if got := l.update(other, record.Workload{Upstream: 4000}); got.Known != 4000 {
 			t.Errorf("after hours: got %+v", got)
 		}
 	})
@@ -215,24 +215,24 @@ func TestPaceOfSites(t *testing.T) {
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(1000, 1)
-		l.update(New(Options{Limiter: l}), store.Workload{Upstream: 100_000})
+		l.update(New(Options{Limiter: l}), record.Workload{Upstream: 100_000})
 		now := time.Now().Unix()
 		c := New(Options{Limiter: l})
 		r := c.Start(nil, Policy{})
 		a := r.newQueue()
-		add := func(path string, cause store.Cause, interval, late int64) {
-			rec := store.Record{Path: path, Cause: cause, Fetched: now - interval - late, Due: now - late}
+		add := func(path string, cause record.Cause, interval, late int64) {
+			rec := record.Record{Path: path, Cause: cause, Fetched: now - interval - late, Due: now - late}
 			a.add(&rec, now)
 		}
-		add("late", store.ByInterval, day, hour)
-		add("later", store.ByInterval, 6*hour, hour)
-		add("confirmed", store.ByConfirmation, minute, 0)
-		add("hub", store.ByHub, 10*minute, 0)
-		add("visited", store.ByVisitor, day, 0)
-		add("wanted", store.ByOperator, day, 0)
-		add("wanted too", store.ByOperator, day, 0)
+		add("late", record.ByInterval, day, hour)
+		add("later", record.ByInterval, 6*hour, hour)
+		add("confirmed", record.ByConfirmation, minute, 0)
+		add("hub", record.ByHub, 10*minute, 0)
+		add("visited", record.ByVisitor, day, 0)
+		add("wanted", record.ByOperator, day, 0)
+		add("wanted too", record.ByOperator, day, 0)
 		var got []string
-		fresh := []*job{{rec: store.Record{Path: "new"}}}
+		fresh := []*job{{rec: record.Record{Path: "new"}}}
 		for _, e := range a.complete(a.order(l.spend), fresh) {
 			got = append(got, e.rec.Path)
 		}
@@ -246,13 +246,13 @@ func TestQueue(t *testing.T) {
 func TestOrderOfSignals(t *testing.T) {
 	l := NewLimiter(1000, 1)
 	c := New(Options{Limiter: l})
-	l.update(c, store.Workload{Upstream: 1000})
+	l.update(c, record.Workload{Upstream: 1000})
 	a := c.Start(nil, Policy{}).newQueue()
 	for i := range 10 {
-		a.add(&store.Record{Path: fmt.Sprint("/list-", i), Cause: store.ByList, Fetched: now - int64(i)}, now)
+		a.add(&record.Record{Path: fmt.Sprint("/list-", i), Cause: record.ByList, Fetched: now - int64(i)}, now)
 	}
-	a.add(&store.Record{Path: "/lost", Cause: store.ByLostLink, Fetched: 1}, now)
-	a.add(&store.Record{Path: "/visited", Cause: store.ByVisitor, Fetched: 1}, now)
+	a.add(&record.Record{Path: "/lost", Cause: record.ByLostLink, Fetched: 1}, now)
+	a.add(&record.Record{Path: "/visited", Cause: record.ByVisitor, Fetched: 1}, now)
 	var got []string
 	for _, j := range a.order(l.spend) {
 		got = append(got, j.rec.Path)
@@ -267,7 +267,7 @@ func TestOrderOfSignals(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	a := New(Options{}).Start(nil, Policy{}).newQueue()
 	for i := range 10 * minQueue {
-		a.add(&store.Record{Path: fmt.Sprint("/", i), Cause: store.ByOperator, Depth: uint8(200 - i%200), Fetched: 1}, now)
+		a.add(&record.Record{Path: fmt.Sprint("/", i), Cause: record.ByOperator, Depth: uint8(200 - i%200), Fetched: 1}, now)
 	}
 	ordered := a.complete(a.order(NewLimiter(2, 1).spend), nil)
 	if len(ordered) != minQueue || !a.left || ordered[0].rec.Depth != 1 || len(a.known[byRate]) > 2*minQueue {
@@ -301,7 +301,7 @@ func TestSteadiness(t *testing.T) {
 		"published just now":   {{0, 1, now - 30, "2 2 0 -"}, {minute, 1, now - 30, "0 0 0 -"}, {day, 2, now + day, "2 1 0 -"}, {minute, 2, now + day, "1 0 4 -"}},
 		"a clock in all":       {{0, 1, clock, "2 2 0 -"}, {minute, 2, clock, "2 4 0 moves"}, {minute, 3, clock, "0 3 0 moves"}, {day, 4, clock, "0 3 0 moves"}},
 	} {
-		rec := store.Record{Path: "/a"}
+		rec := record.Record{Path: "/a"}
 		at := int64(now)
 		for i, step := range steps {
 			at += step.after
@@ -316,7 +316,7 @@ func TestSteadiness(t *testing.T) {
 			f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: step.text, Blocks: step.text, Modified: declared}, batch: int64(i + 1), now: at}
 			came := text(&rec, &before, f)
 			moves := "-"
-			if rec.Flags&store.DeclaredMoves != 0 {
+			if rec.Flags&record.DeclaredMoves != 0 {
 				moves = "moves"
 			}
 			if got := fmt.Sprint(came, " ", rec.Steadiness, " ", rec.Changed, " ", moves); got != step.want {
@@ -329,10 +329,10 @@ func TestSteadiness(t *testing.T) {
 
 // TestSteadyFile: a file tells by its version that it has changed.
 func TestSteadyFile(t *testing.T) {
-	before := store.Record{Path: "/a", Version: 1, First: 1, Text: 1, Blocks: 1, Status: 200, Fetched: now - day}
+	before := record.Record{Path: "/a", Version: 1, First: 1, Text: 1, Blocks: 1, Status: 200, Fetched: now - day}
 	rec := before
 	f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now}
-	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Before != now-day || rec.Steadiness != store.Steady {
+	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Before != now-day || rec.Steadiness != record.Steady {
 		t.Errorf("got %d, %+v", came, rec)
 	}
 }
@@ -340,7 +340,7 @@ func TestSteadyFile(t *testing.T) {
 // TestChangedInSecondOfDate: a change is to be dated that is found in the second of the batch from which the page was dated, as after
 // a restart.
 func TestChangedInSecondOfDate(t *testing.T) {
-	before := store.Record{Path: "/a", Version: 1, First: 9, Text: 1, Blocks: 1, Status: 200, Fetched: now - 1, Selected: store.Selected{Dated: 9}}
+	before := record.Record{Path: "/a", Version: 1, First: 9, Text: 1, Blocks: 1, Status: 200, Fetched: now - 1, Selected: record.Selected{Dated: 9}}
 	rec := before
 	f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now}
 	text(&rec, &before, f)
@@ -362,7 +362,7 @@ func TestSeenUnchanged(t *testing.T) {
 		"a file, of another time": {1, now + hour, now},
 		"another page":            {0, now - hour, now - 30*day},
 	} {
-		before := store.Record{Path: "/a", Version: test.version, First: 1, Text: 1, Blocks: 1, Status: 200, Fetched: now - 30*day}
+		before := record.Record{Path: "/a", Version: test.version, First: 1, Text: 1, Blocks: 1, Status: 200, Fetched: now - 30*day}
 		rec := before
 		f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now, confirmed: test.confirmed}
 		text(&rec, &before, f)
@@ -378,7 +378,7 @@ func TestSettle(t *testing.T) {
 		streak, want uint8
 		isBack       bool
 	}{{0, 1, false}, {254, 255, false}, {255, 255, false}, {1, 1, true}} {
-		rec := store.Record{Path: "/a", Text: 2, Blocks: 2, Streak: test.streak, Settled: 1}
+		rec := record.Record{Path: "/a", Text: 2, Blocks: 2, Streak: test.streak, Settled: 1}
 		came := changed
 		if test.isBack {
 			rec.Settled = rec.Blocks
@@ -411,7 +411,7 @@ func TestTextThatDates(t *testing.T) {
 		"not known before":          {{1, unknown, true, 0, 0}, {1, 10, true, 0, 0}, {2, 13, true, 3, 3}},
 		"changed meanwhile":         {{1, unknown, true, 0, 0}, {2, 10, true, 0, 0}, {3, 13, true, 3, 3}},
 	} {
-		rec := store.Record{Path: "/a", Version: 1, Status: http.StatusOK}
+		rec := record.Record{Path: "/a", Version: 1, Status: http.StatusOK}
 		for i, step := range steps {
 			if step.isDated {
 				rec.Selected.Dated = cmp.Or(rec.Changed, rec.First)
@@ -432,12 +432,12 @@ func TestTextThatDates(t *testing.T) {
 
 // crawlBlog crawls a site behind a limiter, as refreshes do each minute, for some time. front gives the front page's
 // response to the crawl, as a probe does.
-func crawlBlog(t *testing.T, c *Crawler, s *static, gen *store.Generation, d time.Duration, front bool) *store.Generation {
+func crawlBlog(t *testing.T, c *Crawler, s *static, gen *record.Generation, d time.Duration, front bool) *record.Generation {
 	return crawlEvery(t, time.Minute, c, s, gen, d, front)
 }
 
 // crawlEvery is crawlBlog with another interval.
-func crawlEvery(t *testing.T, every time.Duration, c *Crawler, s *static, gen *store.Generation, d time.Duration, front bool) *store.Generation {
+func crawlEvery(t *testing.T, every time.Duration, c *Crawler, s *static, gen *record.Generation, d time.Duration, front bool) *record.Generation {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(every) {
 		p := with(func(p *Policy) { p.Links = true })
 		if front {
@@ -454,7 +454,7 @@ func crawlEvery(t *testing.T, every time.Duration, c *Crawler, s *static, gen *s
 }
 
 // list200 selects all pages that returned 200.
-func list200(t *testing.T, g *store.Generation) *store.Generation {
+func list200(t *testing.T, g *record.Generation) *record.Generation {
 	w := g.Writer()
 	for i, chunk := range g.Chunks() {
 		records, err := g.Load(t.Context(), i)
@@ -471,7 +471,7 @@ func list200(t *testing.T, g *store.Generation) *store.Generation {
 			w.Keep(i)
 			continue
 		}
-		w.Put(chunk.First, records, func(string, string) uint64 { return chunk.Digest }, func([]store.Record) int64 { return chunk.Due })
+		w.Put(chunk.First, records, func(string, string) uint64 { return chunk.Digest }, func([]record.Record) int64 { return chunk.Due })
 	}
 	next, err := w.Generation()
 	if err != nil {
@@ -543,12 +543,12 @@ func TestHub(t *testing.T) {
 
 // TestNoHub: links that change with each request, or lead to what is not listed, make no hub.
 func TestNoHub(t *testing.T) {
-	records := []store.Record{
+	records := []record.Record{
 		{Path: "/404", Finder: "/list", Fetched: 5, Status: 404},
 		{Path: "/later", Finder: "/list"},
-		{Path: "/listed", Finder: "/list", Fetched: 5, Selected: store.Selected{Listed: true}},
+		{Path: "/listed", Finder: "/list", Fetched: 5, Selected: record.Selected{Listed: true}},
 		{Path: "/now", Finder: "/list", Fetched: 10},
-		{Path: "/old", Finder: "/list", Fetched: 5, Credited: true, Selected: store.Selected{Listed: true}},
+		{Path: "/old", Finder: "/list", Fetched: 5, Credited: true, Selected: record.Selected{Listed: true}},
 	}
 	r := New(Options{}).Start(nil, Policy{})
 	r.began = 10
@@ -568,7 +568,7 @@ func TestSignals(t *testing.T) {
 		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
 		signal := func(path string) string {
 			s.order = nil
-			c.Signal(path, store.ByVisitor)
+			c.Signal(path, record.ByVisitor)
 			gen = crawlBlog(t, c, s, gen, time.Minute, true)
 			return strings.Join(s.fetched(), " ")
 		}
@@ -598,7 +598,7 @@ func TestSignals(t *testing.T) {
 			t.Errorf("gone: got %q, %s", got, statuses(t, gen))
 		}
 		for i := range 2 * maxSignals {
-			c.Signal(fmt.Sprint("/", i), store.ByVisitor)
+			c.Signal(fmt.Sprint("/", i), record.ByVisitor)
 		}
 		if n := len(c.signals.take()); n != 1000 {
 			t.Errorf("%d signals are kept", n)
@@ -640,11 +640,11 @@ func TestListSignals(t *testing.T) {
 	if rec.Muted != now+4*day {
 		t.Errorf("muted for %d", rec.Muted-now)
 	}
-	if !signal(&rec, store.ByVisitor, now) {
+	if !signal(&rec, record.ByVisitor, now) {
 		t.Error("other signals are muted, too")
 	}
 	before := rec
-	before.Due, before.Cause = 0, store.ByList
+	before.Due, before.Cause = 0, record.ByList
 	for range 10 {
 		r.mute(&before, &rec, unchanged)
 	}
@@ -690,7 +690,7 @@ func TestExpiry(t *testing.T) {
 		{now - 10*day, now - 11*day, true}, {now - 10*day, now - day, false},
 		{now - 10*day, now - 10*day + 3*day/4, true}, {now - 10*day, now - 10*day + 3*day/4 + 1, false},
 	} {
-		rec := store.Record{Linked: test.linked}
+		rec := record.Record{Linked: test.linked}
 		if got := rec.IsLinked(now, 3*day, test.followed); got != test.want {
 			t.Errorf("linked %d ago, followed %d ago: got %t", now-test.linked, now-test.followed, got)
 		}
@@ -699,10 +699,10 @@ func TestExpiry(t *testing.T) {
 
 // TestDoubtOfLastCrawl: a doubt that is left from a crawl before ends where no crawl follows.
 func TestDoubtOfLastCrawl(t *testing.T) {
-	before := store.Record{Path: "/a", First: 1, Text: 2, Blocks: 2, Settled: 1, Steadiness: store.TextInDoubt, Status: 200, Fetched: now - day}
+	before := record.Record{Path: "/a", First: 1, Text: 2, Blocks: 2, Settled: 1, Steadiness: record.TextInDoubt, Status: 200, Fetched: now - day}
 	rec := before
 	f := &fetched{resp: response(200), meta: html.Meta{Document: true, Text: 2, Blocks: 2}, batch: 9, now: now, isLast: true}
-	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Steadiness != store.Steady {
+	if came := text(&rec, &before, f); came != changed || rec.Changed != 9 || rec.Steadiness != record.Steady {
 		t.Errorf("got %d, %+v", came, rec)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Fetcher fetches pages from the server itself. It is safe for concurrent use.
@@ -55,7 +55,7 @@ type Response struct {
 
 // fetch fetches those of a chunk's records that are due and that no upstream returns, until wait ends; first is the
 // chunk's first path. Pages of upstreams are put in the queue; nil: they wait until all candidates are known.
-func (r *Run) fetch(wait context.Context, records []store.Record, first string, upstream *queue) {
+func (r *Run) fetch(wait context.Context, records []record.Record, first string, upstream *queue) {
 	if r.p.Closed {
 		return
 	}
@@ -79,7 +79,7 @@ func (r *Run) fetch(wait context.Context, records []store.Record, first string, 
 
 // dueOf returns those of a chunk's records that are due and that no upstream returns. Pages of upstreams are put in the
 // queue.
-func (r *Run) dueOf(records []store.Record, upstream *queue) (due []*store.Record) {
+func (r *Run) dueOf(records []record.Record, upstream *queue) (due []*record.Record) {
 	now := r.c.now()
 	for i := range records {
 		rec := &records[i]
@@ -110,8 +110,8 @@ func (r *Run) dueOf(records []store.Record, upstream *queue) (due []*store.Recor
 }
 
 // fetchOwn fetches pages of the site itself, until wait ends.
-func (r *Run) fetchOwn(wait context.Context, due []*store.Record, first string) {
-	waiting := slices.DeleteFunc(slices.Clone(due), func(rec *store.Record) bool { return !r.waits(rec) })
+func (r *Run) fetchOwn(wait context.Context, due []*record.Record, first string) {
+	waiting := slices.DeleteFunc(slices.Clone(due), func(rec *record.Record) bool { return !r.waits(rec) })
 	var group sync.WaitGroup
 	var next atomic.Int64
 	slot := int64(xxhash.Sum64String(first) >> 1)
@@ -149,7 +149,7 @@ type worker struct {
 
 // work fetches the site's own pages that are due, of which next is shared with other workers, until none is left, or no
 // time.
-func (w *worker) work(due []*store.Record, next *atomic.Int64) {
+func (w *worker) work(due []*record.Record, next *atomic.Int64) {
 	r := w.run
 	for i := next.Add(1); i <= int64(len(due)); i = next.Add(1) {
 		rec := due[i-1]
@@ -163,7 +163,7 @@ func (w *worker) work(due []*store.Record, next *atomic.Int64) {
 }
 
 // page fetches a page and updates its record; false: there was no time for it, and the record is as before.
-func (w *worker) page(rec *store.Record, made bool) bool {
+func (w *worker) page(rec *record.Record, made bool) bool {
 	r := w.run
 	soft404Path := r.soft404Path(rec)
 	s, known := r.c.soft404s.get(soft404Path)
@@ -209,7 +209,7 @@ func (w *worker) page(rec *store.Record, made bool) bool {
 
 // request requests a page: conditionally, where that will do. resp is nil if there was no response, or one that says
 // nothing. ok is false if there was no time.
-func (w *worker) request(rec *store.Record, made bool) (resp *Response, ok bool) {
+func (w *worker) request(rec *record.Record, made bool) (resp *Response, ok bool) {
 	if w.front != nil {
 		resp = w.front
 		w.front = nil
@@ -236,7 +236,7 @@ func unlessNotModified(resp *Response) *Response {
 
 // read reads a response with the status 200, and compares it with that for a path that cannot exist; "": there is none.
 // What cannot be read or compared counts as no response; false: there was no time to compare.
-func (w *worker) read(rec *store.Record, f *fetched, soft404Path string) bool {
+func (w *worker) read(rec *record.Record, f *fetched, soft404Path string) bool {
 	resp := f.resp
 	meta, ok := w.parse(rec.Path, resp)
 	f.meta = meta
@@ -258,9 +258,9 @@ func (w *worker) read(rec *store.Record, f *fetched, soft404Path string) bool {
 }
 
 // condition returns the header of a conditional request for a page; nil: it is to be fetched in full.
-func (r *Run) condition(rec *store.Record) http.Header {
+func (r *Run) condition(rec *record.Record) http.Header {
 	// Only a full response shows whether its images, to which a list may have added some, count.
-	isExtended := rec.Listed != nil && rec.Cause == store.ByList
+	isExtended := rec.Listed != nil && rec.Cause == record.ByList
 	if isExtended || !r.spares(rec, r.c.now()) {
 		return nil
 	}
@@ -274,7 +274,7 @@ func (r *Run) condition(rec *store.Record) http.Header {
 // isOutdated reports whether the header of a 304 says something of the page that its record does not. Its fields
 // replace those of the response before (RFC 9111, section 3.2), but only the body shows what they amount to: two
 // canonicals that differ, say, are none.
-func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
+func (w *worker) isOutdated(rec *record.Record, resp *Response) bool {
 	if resp == nil || resp.Status != http.StatusNotModified {
 		return false
 	}
@@ -295,7 +295,7 @@ func (w *worker) isOutdated(rec *store.Record, resp *Response) bool {
 
 // get requests the page of a record, with a place of the limiter where an upstream responds, and with a computing slot, which
 // it gives up if the request takes long. resp is nil if there was no response. ok is false if there was no time.
-func (w *worker) get(rec *store.Record, header http.Header, made bool) (resp *Response, ok bool) {
+func (w *worker) get(rec *record.Record, header http.Header, made bool) (resp *Response, ok bool) {
 	o := &w.run.c.o
 	if made {
 		of := o.Rank()
@@ -373,7 +373,7 @@ func (w *worker) parse(path string, resp *Response) (meta html.Meta, ok bool) {
 }
 
 // follow collects the links of a page that was fetched, if they count.
-func (w *worker) follow(before, rec *store.Record, found []string) {
+func (w *worker) follow(before, rec *record.Record, found []string) {
 	r := w.run
 	known := rec.Links
 	rec.Links = nil
@@ -381,7 +381,7 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 		rec.Links = known
 		return
 	}
-	if rec.Flags&store.SoftNotFound != 0 {
+	if rec.Flags&record.SoftNotFound != 0 {
 		return
 	}
 	// Otherwise two drafts that link to each other would have each other listed.
@@ -399,8 +399,8 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 		return
 	}
 	// Without the links of its front page, nothing of the site is found.
-	isHidden := rec.Flags&store.NoIndex != 0 && rec.Flags&store.Seed == 0
-	isDocument := rec.Status == http.StatusOK && rec.Flags&store.Document != 0
+	isHidden := rec.Flags&record.NoIndex != 0 && rec.Flags&record.Seed == 0
+	isDocument := rec.Status == http.StatusOK && rec.Flags&record.Document != 0
 	if !isDocument || isHidden {
 		return
 	}
@@ -419,13 +419,13 @@ func (w *worker) follow(before, rec *store.Record, found []string) {
 }
 
 // followRedirect takes the link of a redirect.
-func (w *worker) followRedirect(before, rec *store.Record, from link) {
-	from.flags = rec.Flags & store.Seed
+func (w *worker) followRedirect(before, rec *record.Record, from link) {
+	from.flags = rec.Flags & record.Seed
 	if from.flags != 0 {
 		from.depth = 0 // the site begins where its front page redirects to
 	}
-	if before.Cause == store.ByFile {
-		w.run.notify(notice{path: rec.Target, cause: store.ByFile})
+	if before.Cause == record.ByFile {
+		w.run.notify(notice{path: rec.Target, cause: record.ByFile})
 	}
 	// A query in a redirect counts as one in a link does.
 	to, ok := w.clean(rec.Target, from.flags)
@@ -434,26 +434,26 @@ func (w *worker) followRedirect(before, rec *store.Record, from link) {
 	}
 	// Routes that redirect the URL of a file to another one show it there, as for a URL without the slash at its end.
 	if rec.IsFile() {
-		from.flags |= store.Target
+		from.flags |= record.Target
 		from.depth = rec.Depth
 	}
 	// Redirects may follow each other, as often as links do.
-	from.flags |= rec.Flags & store.Target
+	from.flags |= rec.Flags & record.Target
 	w.linkClean(from, to)
 }
 
 // followCanonical takes the link to the canonical of a page: it stands for this one, so it is as near.
-func (w *worker) followCanonical(rec *store.Record, from link) {
+func (w *worker) followCanonical(rec *record.Record, from link) {
 	from.depth = rec.Depth
-	from.flags = store.Target
+	from.flags = record.Target
 	w.link(from, rec.Canonical)
 }
 
 // followImages takes the links to the images of a page, and to its version in Markdown: that is shown in place of the
 // page, and is to be requested as images are.
-func (w *worker) followImages(rec *store.Record, from link) {
+func (w *worker) followImages(rec *record.Record, from link) {
 	from.depth = math.MaxUint8
-	from.flags = store.Image
+	from.flags = record.Image
 	for _, url := range rec.Extensions().Images {
 		if path, ok := html.PathOn(w.run.p.Base, url); ok {
 			w.link(from, path)
@@ -466,7 +466,7 @@ func (w *worker) followImages(rec *store.Record, from link) {
 
 // followKept follows the links of a hub or a front page, and keeps them; known are those before. They are fetched so
 // often that those of their links that are known already are followed only once a day.
-func (w *worker) followKept(before, rec *store.Record, from link, known, found []string) {
+func (w *worker) followKept(before, rec *record.Record, from link, known, found []string) {
 	targets := unique(w.targets(rec, found))
 	if len(targets) <= maxKeptLinks {
 		rec.Links = targets
@@ -479,7 +479,7 @@ func (w *worker) followKept(before, rec *store.Record, from link, known, found [
 }
 
 // followNew notes which targets of a page are new, and returns those that are to be followed now.
-func (w *worker) followNew(before, rec *store.Record, known, targets []string) []string {
+func (w *worker) followNew(before, rec *record.Record, known, targets []string) []string {
 	if len(known) == 0 {
 		return targets // all of them are, or what was known was not kept
 	}
@@ -494,7 +494,7 @@ func (w *worker) followNew(before, rec *store.Record, known, targets []string) [
 }
 
 // targets yields the clean paths to which a page links, in the order of its links.
-func (w *worker) targets(rec *store.Record, found []string) iter.Seq[string] {
+func (w *worker) targets(rec *record.Record, found []string) iter.Seq[string] {
 	return func(yield func(path string) bool) {
 		for _, path := range found {
 			isSelf := rec.Version != 0 && page.Bare(path) == rec.Path // to the file itself, spelled otherwise
@@ -523,9 +523,9 @@ func unique(paths iter.Seq[string]) []string {
 }
 
 // clean returns the clean form of a path to which a link leads; false: it is no page of a site.
-func (w *worker) clean(path string, flags store.Flags) (string, bool) {
+func (w *worker) clean(path string, flags record.Flags) (string, bool) {
 	// Most are clean, and the parameters of a canonical or an image are meant.
-	isRaw := flags&(store.Target|store.Image) == 0 && strings.ContainsAny(path, ";?%")
+	isRaw := flags&(record.Target|record.Image) == 0 && strings.ContainsAny(path, ";?%")
 	if isRaw || strings.Contains(path, "//") || len(path) > origin.MaxPath {
 		return w.run.links.cleaner.Clean(path)
 	}

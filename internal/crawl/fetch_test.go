@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // validated responds 304 to conditional requests.
@@ -50,7 +50,7 @@ func TestFetchedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Options{Own: true, Fetcher: &slow{static{pages: map[string]string{"/": "x"}}}})
 		gen := crawlAll(t, c, empty(t), plain, page.Page{Path: "/"}).Generation
-		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Fetched > rec.Modified }); got != "" {
+		if got := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Fetched > rec.Modified }); got != "" {
 			t.Errorf("%s was fetched after it was made", got)
 		}
 	})
@@ -77,7 +77,7 @@ func TestTexts(t *testing.T) {
 				p.Expire = 90 * 365 * 24 * time.Hour
 			})
 			gen = crawlAll(t, c, gen, p, page.Page{Path: "/"}).Generation
-			got := describe(t, gen, func(rec *store.Record) string {
+			got := describe(t, gen, func(rec *record.Record) string {
 				if rec.Path != "/" {
 					return "" // the version in Markdown
 				}
@@ -100,7 +100,7 @@ func TestLanguageOfFrontPage(t *testing.T) {
 		c := New(Options{Own: true, Fetcher: site})
 		p := with(func(p *Policy) { p.Scope, p.Extract.Articles = "/in/", true })
 		gen := crawlAll(t, c, empty(t), p, page.Page{Path: "/in/"}, page.Page{Path: "/in/a"}).Generation
-		got := describe(t, gen, func(rec *store.Record) string {
+		got := describe(t, gen, func(rec *record.Record) string {
 			if rec.Article == nil {
 				return rec.Path
 			}
@@ -131,11 +131,11 @@ func (h *headed) Fetch(ctx context.Context, r Request) (*Response, error) {
 // TestNotModifiedHeader: what the header of a 304 says of a page is seen (RFC 9111, section 3.2), and that it is not
 // said any more is, too.
 func TestNotModifiedHeader(t *testing.T) {
-	said := func(rec *store.Record) string {
+	said := func(rec *record.Record) string {
 		if rec.Path != "/a" {
 			return "" // the canonical, which is not there
 		}
-		return fmt.Sprint(rec.NoIndexTag, rec.Flags&store.NoIndex != 0, " ", rec.Canonical, rec.Target, len(rec.Alternates))
+		return fmt.Sprint(rec.NoIndexTag, rec.Flags&record.NoIndex != 0, " ", rec.Canonical, rec.Target, len(rec.Alternates))
 	}
 	const nothing = "false false 0"
 	for _, test := range []struct {
@@ -218,7 +218,7 @@ func TestAlwaysNotModified(t *testing.T) {
 		time.Sleep(30 * 24 * time.Hour)
 		s.value, s.always = "noindex", true
 		gen = crawlAll(t, c, gen, p, page.Page{Path: "/a"}).Generation
-		if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Failing != 0 }); got != "/a" {
+		if got := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Failing != 0 }); got != "/a" {
 			t.Errorf("%q is failing, want /a", got)
 		}
 	})
@@ -241,7 +241,7 @@ func TestPanic(t *testing.T) {
 	if result.Fetched != 2 || result.Panic == nil || !strings.HasPrefix(result.Panic.Error(), "parsing /a: panic: ") {
 		t.Fatalf("got %+v", result)
 	}
-	failing := pathsIf(t, result.Generation, func(rec *store.Record) bool { return rec.Failing != 0 })
+	failing := pathsIf(t, result.Generation, func(rec *record.Record) bool { return rec.Failing != 0 })
 	if got, want := statuses(t, result.Generation), "/a 0 false /b 200 false"; got != want || failing != "/a" || len(c.o.Slots) != 0 {
 		t.Errorf("got %s with %s failing, want %s, %d slots are taken", got, failing, want, len(c.o.Slots))
 	}
@@ -259,7 +259,7 @@ func TestForget(t *testing.T) {
 	} {
 		want = append(want, strings.Fields(kept)...)
 	}
-	var rec store.Record
+	var rec record.Record
 	fields := reflect.ValueOf(&rec).Elem()
 	for i := range fields.NumField() {
 		fill(fields.Field(i))

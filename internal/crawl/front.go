@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // frontPage is the front page's response that the caller has at hand.
@@ -44,11 +44,11 @@ func newFrontPage(p *Policy) frontPage {
 
 // isFront reports whether the site begins with a page: it is the front page, or a redirect of that leads to it now. One
 // to which it led once is a page as others.
-func (r *Run) isFront(rec *store.Record) bool {
+func (r *Run) isFront(rec *record.Record) bool {
 	if rec.Path == r.p.Scope || rec.Path == r.front.path {
 		return true
 	}
-	return rec.Flags&store.Seed != 0 && r.front.leads
+	return rec.Flags&record.Seed != 0 && r.front.leads
 }
 
 // isIn reports whether the page is in a range of paths: from first up to end.
@@ -58,7 +58,7 @@ func (f *frontPage) isIn(first, end string) bool { return first <= f.path && f.p
 func (r *Run) frontDiffers() bool { return r.front.resp != nil && r.front.hash != r.c.frontHash }
 
 // addFront adds the front page to the queue, for which no request is needed, if its response says something.
-func (q *queue) addFront(r *Run, rec *store.Record, now int64) {
+func (q *queue) addFront(r *Run, rec *record.Record, now int64) {
 	if !r.frontDiffers() && r.due(rec, now) > now {
 		return
 	}

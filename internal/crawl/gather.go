@@ -11,7 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -47,7 +47,7 @@ func (r *Run) gather(ctx, wait context.Context) (err error) {
 
 // gatherChunk is gather for the range of a chunk, or what is left of it. Where candidates are many or slow, it
 // works in pieces.
-func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) error {
+func (r *Run) gatherChunk(ctx, wait context.Context, w *record.Writer, i int) error {
 	chunk := r.gen.Chunks()[i]
 	next := r.endOf(i)
 	cands, upto, err := r.take(wait, next, maxPiece+chunk.Count)
@@ -67,12 +67,12 @@ func (r *Run) gatherChunk(ctx, wait context.Context, w *store.Writer, i int) err
 	}
 	// An Update before this one had time for the beginning of the chunk.
 	if r.pos > chunk.First {
-		n, _ := store.Search(records, r.pos)
+		n, _ := record.Search(records, r.pos)
 		w.Put(chunk.First, records[:n], unknownDigest, r.chunkDue)
 		records = records[n:]
 	}
 	for first := max(chunk.First, r.pos); upto > first; first = r.pos {
-		n, _ := store.Search(records, upto)
+		n, _ := record.Search(records, upto)
 		part := r.merge(records[:n:n], cands)
 		records = records[n:]
 		before := len(r.links.found)
@@ -138,7 +138,7 @@ func (r *Run) take(wait context.Context, next string, most int) (cands []page.Pa
 }
 
 // isSame reports whether a chunk's records can stay as they are.
-func (r *Run) isSame(chunk store.Chunk, cands []page.Page) bool {
+func (r *Run) isSame(chunk record.Chunk, cands []page.Page) bool {
 	concernsAll := r.resettle || r.reroute || r.p.RefetchAll
 	if concernsAll || chunk.First < r.pos {
 		return false
@@ -178,7 +178,7 @@ func digestOf(cands []page.Page, first, next string) (sum uint64) {
 }
 
 // merge merges candidates into the records of their range, which it modifies.
-func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
+func (r *Run) merge(records []record.Record, cands []page.Page) []record.Record {
 	records = r.addNamed(records, cands)
 	now := r.c.now()
 	complete := r.cands.Complete()
@@ -196,18 +196,18 @@ func (r *Run) merge(records []store.Record, cands []page.Page) []store.Record {
 		r.classify(rec)
 		r.revive(rec)
 	}
-	return slices.DeleteFunc(records, func(rec store.Record) bool { return r.isOver(&rec, now) })
+	return slices.DeleteFunc(records, func(rec record.Record) bool { return r.isOver(&rec, now) })
 }
 
 // addNamed adds records of the candidates that have none.
-func (r *Run) addNamed(records []store.Record, cands []page.Page) []store.Record {
-	fresh := make([]store.Record, 0, max(0, len(cands)-len(records)))
+func (r *Run) addNamed(records []record.Record, cands []page.Page) []record.Record {
+	fresh := make([]record.Record, 0, max(0, len(cands)-len(records)))
 	for i := range cands {
 		p := &cands[i]
-		_, known := store.Search(records, p.Path)
+		_, known := record.Search(records, p.Path)
 		isNamed := !p.Visited || r.p.Unlinked(p.Path) // anybody can request any path
 		if !known && isNamed {
-			fresh = append(fresh, store.Record{Path: p.Path})
+			fresh = append(fresh, record.Record{Path: p.Path})
 		}
 	}
 	r.links.max += len(fresh)
@@ -215,7 +215,7 @@ func (r *Run) addNamed(records []store.Record, cands []page.Page) []store.Record
 }
 
 // mergeCandidate updates a record by its candidate; nil: there is none.
-func (r *Run) mergeCandidate(rec *store.Record, cand *page.Page, complete bool, now int64) {
+func (r *Run) mergeCandidate(rec *record.Record, cand *page.Page, complete bool, now int64) {
 	if cand != nil && !cand.Visited {
 		name(rec, cand, now)
 		return
@@ -232,12 +232,12 @@ func (r *Run) mergeCandidate(rec *store.Record, cand *page.Page, complete bool, 
 
 // reopen has a page fetched again where what its record says was found under other circumstances, or where all are to
 // be.
-func (r *Run) reopen(rec *store.Record) {
+func (r *Run) reopen(rec *record.Record) {
 	if r.reroute {
-		demand(rec, store.ByConfiguration)
+		demand(rec, record.ByConfiguration)
 	}
 	if r.p.RefetchAll {
-		demand(rec, store.ByOperatorForAll)
+		demand(rec, record.ByOperatorForAll)
 	}
 	if r.resettle {
 		r.release(rec)
@@ -245,21 +245,21 @@ func (r *Run) reopen(rec *store.Record) {
 }
 
 // isUntold reports whether search engines are still to be told that a page is gone.
-func (r *Run) isUntold(rec *store.Record, now int64) bool {
+func (r *Run) isUntold(rec *record.Record, now int64) bool {
 	moved := int64(rec.Moved)
 	return r.p.Told != 0 && moved > r.p.Told && now-moved < keepUntold
 }
 
 // visit updates the record of a page that visitors have requested.
-func (r *Run) visit(rec *store.Record) {
-	rec.Flags |= store.Visited
+func (r *Run) visit(rec *record.Record) {
+	rec.Flags |= record.Visited
 	if r.p.Unlinked(rec.Path) {
 		r.linked(rec) // a visit is as good as a link
 	}
 }
 
 // name updates the record of a page that a source names.
-func name(rec *store.Record, p *page.Page, now int64) {
+func name(rec *record.Record, p *page.Page, now int64) {
 	// A page that is named again, and would have been fetched meanwhile, is listed once it was: it may say noindex by now.
 	isOutdated := rec.Absent != 0 && rec.Due <= now && p.Version == 0
 	if isOutdated && !rec.Selected.Listed {
@@ -267,14 +267,14 @@ func name(rec *store.Record, p *page.Page, now int64) {
 	}
 	switch {
 	case p.Version != rec.Version:
-		demand(rec, store.ByFile)
-	case rec.Flags&store.Named == 0:
-		demand(rec, store.ByList)
+		demand(rec, record.ByFile)
+	case rec.Flags&record.Named == 0:
+		demand(rec, record.ByList)
 	case p.Version == 0 && p.LastMod != rec.ModTime, !reflect.DeepEqual(p.Extensions, rec.Listed):
-		signal(rec, store.ByList, now)
+		signal(rec, record.ByList, now)
 	}
-	rec.Flags &^= store.ModDay | store.Sources
-	rec.Flags |= store.Named | flagIf(store.ModDay, p.LastModDay) | store.Flags(p.Sources)<<16
+	rec.Flags &^= record.ModDay | record.Sources
+	rec.Flags |= record.Named | flagIf(record.ModDay, p.LastModDay) | record.Flags(p.Sources)<<16
 	rec.Version = p.Version
 	rec.ModTime = p.LastMod
 	rec.ListDate = 0
@@ -293,8 +293,8 @@ func name(rec *store.Record, p *page.Page, now int64) {
 
 // unname updates the record of a page that no source names. One that a source did name is kept for two days,
 // as a deployment may take it away for a moment, or goes on as one that links name.
-func (r *Run) unname(rec *store.Record, now int64) {
-	if rec.Flags&store.Named == 0 {
+func (r *Run) unname(rec *record.Record, now int64) {
+	if rec.Flags&record.Named == 0 {
 		return
 	}
 	isLinked := rec.Path == r.p.Scope || rec.IsLinked(now, r.p.expire(), r.followed)
@@ -308,8 +308,8 @@ func (r *Run) unname(rec *store.Record, now int64) {
 }
 
 // toLinked makes a page that a source named one that links name.
-func toLinked(rec *store.Record) {
-	rec.Flags &^= store.Named | store.Sources
+func toLinked(rec *record.Record) {
+	rec.Flags &^= record.Named | record.Sources
 	// What a list said holds until the page was fetched: see dropListDate.
 	if rec.Version != 0 {
 		rec.ModTime = rec.ListDate
@@ -320,30 +320,30 @@ func toLinked(rec *store.Record) {
 	rec.Priority = 0
 	rec.Absent = 0
 	rec.Depth = max(rec.Depth, 1)
-	demand(rec, store.ByList)
+	demand(rec, record.ByList)
 }
 
 // classify decides whether a page may be fetched at all.
-func (r *Run) classify(rec *store.Record) {
-	rec.Flags &^= store.Blocked | store.Disallowed
+func (r *Run) classify(rec *record.Record) {
+	rec.Flags &^= record.Blocked | record.Disallowed
 	if !r.p.Allowed(rec.Path) {
-		rec.Flags |= store.Blocked
+		rec.Flags |= record.Blocked
 	}
-	if rec.Flags&store.Named == 0 && rec.Path != r.p.Scope {
-		isOut := r.p.Filter(&page.Page{Path: rec.Path, Visited: rec.Flags&store.Visited != 0}) != ""
-		rec.Flags |= flagIf(store.Disallowed, isOut || r.p.Disallow(rec.Path))
+	if rec.Flags&record.Named == 0 && rec.Path != r.p.Scope {
+		isOut := r.p.Filter(&page.Page{Path: rec.Path, Visited: rec.Flags&record.Visited != 0}) != ""
+		rec.Flags |= flagIf(record.Disallowed, isOut || r.p.Disallow(rec.Path))
 	}
 }
 
 // revive makes a page that only links or visitors name absent while that does not suffice, as after a change of the
 // sources, and present again once it does.
-func (r *Run) revive(rec *store.Record) {
-	if rec.Flags&store.Named != 0 || rec.Fetched == 0 {
+func (r *Run) revive(rec *record.Record) {
+	if rec.Flags&record.Named != 0 || rec.Fetched == 0 {
 		return
 	}
 	before := rec.Absent
 	rec.Absent = 0 // for wanted, too
-	isFetchable := rec.Flags&(store.Blocked|store.Disallowed) == 0
+	isFetchable := rec.Flags&(record.Blocked|record.Disallowed) == 0
 	if isFetchable && rec.Path != r.p.Scope && !r.wanted(rec) {
 		rec.Absent = max(before, r.batch)
 	}
@@ -351,11 +351,11 @@ func (r *Run) revive(rec *store.Record) {
 
 // isOver reports whether a record is to be dropped. A listed page stays until it is not selected any more, and one that is
 // gone until that was told.
-func (r *Run) isOver(rec *store.Record, now int64) bool {
+func (r *Run) isOver(rec *record.Record, now int64) bool {
 	if rec.Selected.Listed || r.isUntold(rec, now) {
 		return false
 	}
-	if rec.Flags&store.Named != 0 {
+	if rec.Flags&record.Named != 0 {
 		return rec.Absent != 0 && now-rec.Absent >= keepAbsent
 	}
 	if rec.Path == r.p.Scope || rec.IsLinked(now, r.p.expire(), r.followed) {

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -237,7 +237,7 @@ func (s *Single) admission(pause *Pause, isLast bool) admission {
 func (c *Crawler) Do(ctx context.Context, s Single, request func() (*Response, error)) (resp *Response, ok bool, err error) {
 	l := c.o.Limiter
 	pause := l.Paused()
-	isPaced := s.Waits || c.likelyMade(&store.Record{Path: s.Path}) || pause != nil && pause.isFor429()
+	isPaced := s.Waits || c.likelyMade(&record.Record{Path: s.Path}) || pause != nil && pause.isFor429()
 	when := atOnce
 	if isPaced {
 		when = s.admission(pause, c.o.Once)
@@ -277,7 +277,7 @@ func (c *Crawler) noteSingle(s *Single, resp *Response, took time.Duration, isPa
 	if resp == nil {
 		return
 	}
-	c.made.put(backendOf(&store.Record{Path: s.Path}), resp.Made)
+	c.made.put(backendOf(&record.Record{Path: s.Path}), resp.Made)
 	if s.Knocks && resp.Status < http.StatusBadRequest {
 		c.o.Limiter.resume(&c.cooldown)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -22,8 +22,8 @@ const (
 type link struct {
 	path    string
 	depth   uint8
-	flags   store.Flags // Target, Seed and Image
-	isAlias bool        // the link is to an alias of the path: see links.take
+	flags   record.Flags // Target, Seed and Image
+	isAlias bool         // the link is to an alias of the path: see links.take
 
 	// spelled is how the link spells the path, if that is not [page.Bare], and path is the bare spelling: that of a
 	// file's name. Only once no file is found there, the link is to what it says. "": there is one spelling.
@@ -68,7 +68,7 @@ func (l *links) add(n link) {
 	if known && least <= n.depth {
 		return
 	}
-	isSeed := n.flags&store.Seed != 0
+	isSeed := n.flags&record.Seed != 0
 	if isSeed && l.seeds > maxSeeds {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -34,7 +34,7 @@ func (r *Run) look(ctx context.Context) error {
 		return nil
 	}
 	r.hasLooked = true
-	var first []store.Record
+	var first []record.Record
 	for i := range r.gen.Chunks() {
 		records, err := r.load(ctx, i)
 		if err != nil {
@@ -42,7 +42,7 @@ func (r *Run) look(ctx context.Context) error {
 		}
 		for _, rec := range records {
 			// What the part before has found is dated first.
-			if rec.Cause == store.ByWrite && r.wanted(&rec) {
+			if rec.Cause == record.ByWrite && r.wanted(&rec) {
 				return nil
 			}
 			if r.isLookedAt(&rec) {
@@ -53,7 +53,7 @@ func (r *Run) look(ctx context.Context) error {
 		first = first[:min(len(first), lookAtOnce)]
 	}
 	for _, rec := range first {
-		r.notify(notice{path: rec.Path, cause: store.ByWrite})
+		r.notify(notice{path: rec.Path, cause: record.ByWrite})
 	}
 	budget.ReserveN(now, 1+len(first)) // one for the front page, which the probe requests
 	r.p.Look.isOver = len(first) < lookAtOnce
@@ -61,9 +61,9 @@ func (r *Run) look(ctx context.Context) error {
 }
 
 // isLookedAt reports whether a page may have changed by the writes. The probe has looked at the front page.
-func (r *Run) isLookedAt(rec *store.Record) bool {
+func (r *Run) isLookedAt(rec *record.Record) bool {
 	isSeen := rec.Fetched > r.p.Look.Written || rec.Path == r.front.path
-	if isSeen || rec.Fetched == 0 || rec.Flags&store.Made == 0 || !r.wanted(rec) {
+	if isSeen || rec.Fetched == 0 || rec.Flags&record.Made == 0 || !r.wanted(rec) {
 		return false
 	}
 	isPage := rec.Status == 200 && rec.Failing == 0
@@ -71,12 +71,12 @@ func (r *Run) isLookedAt(rec *store.Record) bool {
 }
 
 // compareLooked orders pages by which are looked at first. Of those that are as deep, new ones are corrected more often.
-func (r *Run) compareLooked(a, b store.Record) int {
+func (r *Run) compareLooked(a, b record.Record) int {
 	return cmp.Or(r.lookOrder(&a)-r.lookOrder(&b), cmp.Compare(b.First, a.First))
 }
 
 // lookOrder says which pages come first: what the writes name, then lists, then others by depth.
-func (r *Run) lookOrder(rec *store.Record) int {
+func (r *Run) lookOrder(rec *record.Record) int {
 	if slices.Contains(r.p.Look.Paths, rec.Path) {
 		return -2
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const maxMemory = 10_000 // values
@@ -41,7 +41,7 @@ func (m *memory[V]) put(key string, value V) {
 
 // likelyMade guesses whether the response for a page is made: by the last response, by the last one for its
 // folder and extension, or its extension if it is a file, by whether one ever was for what is no file.
-func (c *Crawler) likelyMade(rec *store.Record) bool {
+func (c *Crawler) likelyMade(rec *record.Record) bool {
 	if rec.Failing != 0 {
 		return true // whatever it is, it is slow
 	}
@@ -50,7 +50,7 @@ func (c *Crawler) likelyMade(rec *store.Record) bool {
 		return true
 	}
 	if rec.Fetched != 0 {
-		return rec.Flags&store.Made != 0
+		return rec.Flags&record.Made != 0
 	}
 	made, known := c.made.get(backendOf(rec))
 	if known || rec.Version != 0 {
@@ -60,7 +60,7 @@ func (c *Crawler) likelyMade(rec *store.Record) bool {
 }
 
 // setMade remembers whether the response for a page was made.
-func (c *Crawler) setMade(rec *store.Record, made bool) {
+func (c *Crawler) setMade(rec *record.Record, made bool) {
 	if rec.Version == 0 {
 		// Two workers may find out both at once, and each is only ever set.
 		c.upstream.CompareAndSwap(false, made)
@@ -69,7 +69,7 @@ func (c *Crawler) setMade(rec *store.Record, made bool) {
 	c.made.put(backendOf(rec), made)
 }
 
-func backendOf(rec *store.Record) string {
+func backendOf(rec *record.Record) string {
 	base, _, _ := strings.Cut(rec.Path, "?")
 	if rec.Version != 0 {
 		return path.Ext(base)
@@ -99,17 +99,17 @@ const (
 // last query parameter. "": the page is no soft 404 whatever its text, as a source names it: the pages of an
 // application that runs in the browser may all have the same text. In place of a file, another one may be served: one path
 // for all files tells of that.
-func (r *Run) soft404Path(rec *store.Record) string {
+func (r *Run) soft404Path(rec *record.Record) string {
 	base, query, hasQuery := strings.Cut(rec.Path, "?")
 	if page.IsFirstPage(query) {
 		hasQuery = false // many lists show it for any value that they do not know
 	}
-	isKnown := rec.Flags&store.Named != 0 && !rec.IsFile()
-	isFront := rec.Flags&store.Seed != 0 || base == r.p.Scope && !hasQuery
+	isKnown := rec.Flags&record.Named != 0 && !rec.IsFile()
+	isFront := rec.Flags&record.Seed != 0 || base == r.p.Scope && !hasQuery
 	if isKnown || isFront {
 		return ""
 	}
-	if hasQuery && rec.Flags&store.Target != 0 {
+	if hasQuery && rec.Flags&record.Target != 0 {
 		return "" // whoever names a query in a canonical knows what it is for
 	}
 	// Not a path below the page: a router that matches by prefix would respond with the page itself. All pages of a
@@ -123,7 +123,7 @@ func (r *Run) soft404Path(rec *store.Record) string {
 	if rec.IsFile() {
 		path = r.p.Scope + r.c.soft404Name
 		// A file does not wait for an upstream's turn.
-		if r.c.likelyMade(&store.Record{Path: path}) {
+		if r.c.likelyMade(&record.Record{Path: path}) {
 			return ""
 		}
 	}
@@ -149,7 +149,7 @@ func (w *worker) soft404(path string, made bool) (soft404, bool) {
 	if !known && proper >= enough404s && !isSample {
 		return soft404{until: now + day, came: proper404}, true
 	}
-	resp, ok := w.get(&store.Record{Path: path}, nil, made)
+	resp, ok := w.get(&record.Record{Path: path}, nil, made)
 	if !ok {
 		c.soft404s.put(path, soft404{})
 		return soft404{}, false
@@ -229,12 +229,12 @@ const (
 )
 
 // comesLast reports whether a page is fetched only once nothing else is due.
-func (r *Run) comesLast(rec *store.Record) bool {
+func (r *Run) comesLast(rec *record.Record) bool {
 	if isLate, _ := r.c.late.get(rec.Path); isLate {
 		return true // the others need not wait for one after the other of these
 	}
-	isFound := rec.Fetched == 0 && rec.Flags&store.Named == 0
-	if isFound && (rec.Flags&store.Image != 0 || origin.IsAsset(rec.Path)) {
+	isFound := rec.Fetched == 0 && rec.Flags&record.Named == 0
+	if isFound && (rec.Flags&record.Image != 0 || origin.IsAsset(rec.Path)) {
 		return true
 	}
 	// It would be fetched again for its links, once it has the link that it needs: that is most often yet to be found.

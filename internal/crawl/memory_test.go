@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestSoftNotFound: the routes of an application that runs in the browser all return the same page. Those that a
@@ -22,7 +22,7 @@ func TestSoftNotFound(t *testing.T) {
 		gen := empty(t)
 		for cand, want := range map[string]string{"/listed": "/linked", "/linked": "/listed"} {
 			gen = crawlAll(t, c, gen, with(func(p *Policy) { p.Links = true }), page.Page{Path: cand}).Generation
-			soft := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.SoftNotFound != 0 })
+			soft := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Flags&record.SoftNotFound != 0 })
 			if got := paths(t, gen); soft != want || got != "/ /linked /listed" {
 				t.Errorf("with %s listed: %s are soft 404s, want %s, of %s", cand, soft, want, got)
 			}
@@ -57,7 +57,7 @@ func TestSoft404Path(t *testing.T) {
 			"/docs/cart/a":         "", // crawl disallow
 			"/docs/cart/a/":        "",
 		} {
-			if got := run.soft404Path(&store.Record{Path: path}); got != want {
+			if got := run.soft404Path(&record.Record{Path: path}); got != want {
 				t.Errorf("%s: got %q, want %q", path, got, want)
 			}
 		}
@@ -86,7 +86,7 @@ func TestSoft404Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &static{pages: map[string]string{"/": "/a", "/a": "text"}}
 		run, gen := New(Options{Fetcher: s}).Start(&list{pages: named("/")}, with(func(p *Policy) { p.Links = true })), empty(t)
-		absent := run.soft404Path(&store.Record{Path: "/a"})
+		absent := run.soft404Path(&record.Record{Path: "/a"})
 		s.hangs = absent
 		for range 3 {
 			gen = update(t, run, gen, time.Second).Generation
@@ -109,7 +109,7 @@ func TestPrefixRouter(t *testing.T) {
 		s := &prefixes{static{pages: map[string]string{"/": "/about/ /contact/", "/about/": "us", "/contact/": "write"}}}
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(1000, 1)})
 		gen := crawlAll(t, c, empty(t), with(func(p *Policy) { p.Links = true })).Generation
-		if soft := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Flags&store.SoftNotFound != 0 }); soft != "" {
+		if soft := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Flags&record.SoftNotFound != 0 }); soft != "" {
 			t.Errorf("%s are soft 404s, want none", soft)
 		}
 	})
@@ -134,7 +134,7 @@ func TestFailsInsteadOf404(t *testing.T) {
 		gen := empty(t)
 		for _, want := range []string{"/", "/ /item?id=1"} {
 			gen = crawlAll(t, c, gen, p).Generation
-			if got := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Status == 200 }); got != want {
+			if got := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Status == 200 }); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 			time.Sleep(time.Minute)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 var seeds = flag.Uint("seeds", 4, "random sites of the model test")
@@ -29,9 +29,9 @@ var isLong = os.Getenv("SITEMAP_LONG") != ""
 
 func TestMain(m *testing.M) {
 	// The store sets up its compression at first use, which must not be in a bubble.
-	st := store.New(store.NewMemory(), "")
+	st := record.New(record.NewMemory(), "")
 	w := st.Last().Writer()
-	w.Put("", []store.Record{{Path: "/"}}, nil, nil)
+	w.Put("", []record.Record{{Path: "/"}}, nil, nil)
 	gen, _ := w.Generation()
 	if _, err := gen.Load(context.Background(), 0); err != nil {
 		panic(err)
@@ -219,8 +219,8 @@ func policy() Policy {
 	return Policy{
 		Base: base, Scope: "/app/", Links: true, Discover: true, Depth: 20, Expire: 30 * 24 * time.Hour,
 		Filter: func(*page.Page) string { return "" }, Disallow: contains("/logout"),
-		Counts: func(rec *store.Record) bool {
-			return rec.Path == "/app/" || rec.Flags&(store.Named|store.Seed) != 0 || time.Since(time.Unix(rec.Linked, 0)) < 30*24*time.Hour
+		Counts: func(rec *record.Record) bool {
+			return rec.Path == "/app/" || rec.Flags&(record.Named|record.Seed) != 0 || time.Since(time.Unix(rec.Linked, 0)) < 30*24*time.Hour
 		},
 		Allowed: func(path string) bool { return !blocked(path) },
 	}
@@ -280,7 +280,7 @@ func (s *site) isSoft(path string) bool {
 }
 
 // crawlOnce crawls with times that end anywhere, and commits now and then.
-func (s *site) crawlOnce(c *Crawler, st *store.Store, gen *store.Generation, interrupt bool) *store.Generation {
+func (s *site) crawlOnce(c *Crawler, st *record.Store, gen *record.Generation, interrupt bool) *record.Generation {
 	cands := s.candidates()
 	if interrupt {
 		cands.slow = s.random.IntN(3)
@@ -341,10 +341,10 @@ func testModel(t *testing.T, seed uint64) {
 	}
 	s.change("/app/")
 	s.pages["/app/"].status, s.pages["/app/"].target = 200, ""
-	storage := store.NewMemory()
+	storage := record.NewMemory()
 	limiter := NewLimiter(20, 2)
-	open := func() (*Crawler, *store.Store, *store.Generation) {
-		st := store.New(storage, "")
+	open := func() (*Crawler, *record.Store, *record.Generation) {
+		st := record.New(storage, "")
 		if err := st.Open(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -386,7 +386,7 @@ func testModel(t *testing.T, seed uint64) {
 }
 
 // compare compares records with the truth.
-func (s *site) compare(gen *store.Generation) {
+func (s *site) compare(gen *record.Generation) {
 	p := policy()
 	truth := s.truth(p)
 	named := make(map[string]bool)
@@ -400,7 +400,7 @@ func (s *site) compare(gen *store.Generation) {
 		depth, known := truth[rec.Path]
 		delete(truth, rec.Path)
 		keep := p.Expire + 20*24*time.Hour
-		if rec.Status == 200 && rec.Flags&store.HTML == 0 {
+		if rec.Status == 200 && rec.Flags&record.HTML == 0 {
 			keep += 90 * day * time.Second // it is dropped once it was fetched again
 		}
 		if !known && time.Since(time.Unix(rec.Linked, 0)) < keep {
@@ -415,8 +415,8 @@ func (s *site) compare(gen *store.Generation) {
 				page = &sitePage{status: 200, text: "not here"}
 			}
 		}
-		want := store.Record{Status: uint16(page.status), Target: page.target}
-		is := func(flag store.Flags) bool { return rec.Flags&flag != 0 }
+		want := record.Record{Status: uint16(page.status), Target: page.target}
+		is := func(flag record.Flags) bool { return rec.Flags&flag != 0 }
 		isDoc := page.status == 200 && page.kind == ""
 		if isDoc {
 			meta := html.Parse(s.body(page), html.Page{Base: base, Path: rec.Path})
@@ -427,12 +427,12 @@ func (s *site) compare(gen *store.Generation) {
 			want.Target = ""
 		}
 		if !p.Allowed(rec.Path) || !named[rec.Path] && p.Disallow(rec.Path) {
-			if want = (store.Record{}); rec.Fetched != 0 && !named[rec.Path] && p.Disallow(rec.Path) {
+			if want = (record.Record{}); rec.Fetched != 0 && !named[rec.Path] && p.Disallow(rec.Path) {
 				continue // a list named it before
 			}
 		}
-		if isDoc && want.Status != 0 && (!is(store.Document) || is(store.SoftNotFound) != (!named[rec.Path] && s.isSoft(rec.Path))) ||
-			want.Status != 0 && is(store.HTML) != isDoc || is(store.Named) != named[rec.Path] || int(rec.Depth) > depth ||
+		if isDoc && want.Status != 0 && (!is(record.Document) || is(record.SoftNotFound) != (!named[rec.Path] && s.isSoft(rec.Path))) ||
+			want.Status != 0 && is(record.HTML) != isDoc || is(record.Named) != named[rec.Path] || int(rec.Depth) > depth ||
 			want.Status != rec.Status || want.Target != rec.Target || want.Canonical != rec.Canonical ||
 			isDoc && want.Text != rec.Text && want.Status != 0 || rec.Failing != 0 || rec.Absent != 0 {
 			s.t.Errorf("%s: got %+v, want %+v at depth %d, reachable: %t", rec.Path, *rec, want, depth, known)

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestQuietSite: of 1,000 pages that rarely change, each is fetched again within a day, at no more than 130 requests in any
@@ -97,7 +97,7 @@ func TestFailedDeployment(t *testing.T) {
 		c := New(Options{Fetcher: s, Limiter: NewLimiter(2, 1)})
 		gen := crawlBlog(t, c, s, empty(t), time.Minute, true)
 		delete(s.pages, "/a")
-		c.Signal("/a", store.ByVisitor)
+		c.Signal("/a", record.ByVisitor)
 		gen = crawlBlog(t, c, s, gen, 2*time.Minute, true)
 		if got := statuses(t, gen); !strings.Contains(got, "/a 404") {
 			t.Errorf("while it is gone: got %s", got)
@@ -138,7 +138,7 @@ func TestSlowCycle(t *testing.T) {
 		s.pages["/list"] = strings.TrimSuffix(s.pages["/list"], " /p-39")
 		crawl(60 * 24 * time.Hour)
 		for rec := range gen.Records(t.Context()) {
-			if rec.Path == "/p-39" && rec.IsLinked(time.Now().Unix(), 3*day, store.Sum(gen.Chunks()).Followed) {
+			if rec.Path == "/p-39" && rec.IsLinked(time.Now().Unix(), 3*day, record.Sum(gen.Chunks()).Followed) {
 				t.Errorf("a page without links stays: %+v", rec)
 			}
 		}
@@ -161,7 +161,7 @@ func TestHugeHub(t *testing.T) {
 			t.Errorf("%d pages are known", gen.Len())
 		}
 		records, err := gen.Load(t.Context(), 0)
-		if i, ok := store.Search(records, "/"); err != nil || !ok || len(records[i].Links) != 0 {
+		if i, ok := record.Search(records, "/"); err != nil || !ok || len(records[i].Links) != 0 {
 			t.Error("the links are kept")
 		}
 	})
@@ -325,7 +325,7 @@ func TestClocksInAllPages(t *testing.T) {
 			s.pages[path] = ""
 		}
 		c := New(Options{Fetcher: clocks{s}, Limiter: NewLimiter(0.2, 1)})
-		crawl := func(gen *store.Generation, d time.Duration, all bool) *store.Generation {
+		crawl := func(gen *record.Generation, d time.Duration, all bool) *record.Generation {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
 				p := with(func(p *Policy) { p.Links = true; p.RefetchAll = all })
 				all = false
@@ -511,7 +511,7 @@ func TestOnce(t *testing.T) {
 			s.pages["/"] += " " + path
 			s.pages[path] = ""
 		}
-		crawl := func(gen *store.Generation) *store.Generation {
+		crawl := func(gen *record.Generation) *record.Generation {
 			c := New(Options{Fetcher: s, Limiter: NewLimiter(10, 1), Once: true})
 			return update(t, c.Start(new(list), with(func(p *Policy) { p.Links = true })), gen, time.Hour).Generation
 		}
@@ -524,7 +524,7 @@ func TestOnce(t *testing.T) {
 			t.Errorf("%d pages were fetched again", n)
 		}
 		records, err := gen.Load(t.Context(), 0)
-		if i, ok := store.Search(records, "/p-7"); err != nil || !ok || records[i].Changed == 0 {
+		if i, ok := record.Search(records, "/p-7"); err != nil || !ok || records[i].Changed == 0 {
 			t.Error("the change does not count")
 		}
 	})

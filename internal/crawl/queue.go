@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/frontier"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Bounds of a queue. A round reads the chunks in which pages are due once, however few it fetches: but what it finds
@@ -23,7 +23,7 @@ const (
 
 // job is a page of an upstream that is to be fetched.
 type job struct {
-	rec   store.Record // as it was when it was found due, and then as the fetch has left it
+	rec   record.Record // as it was when it was found due, and then as the fetch has left it
 	class class
 	late  float64   // see lateness
 	front *Response // to a request that was made already; nil: it is to be made
@@ -56,7 +56,7 @@ func (r *Run) newQueue() *queue {
 }
 
 // add adds a page that is due.
-func (q *queue) add(rec *store.Record, now int64) {
+func (q *queue) add(rec *record.Record, now int64) {
 	if rec.Fetched == 0 {
 		q.fresh.Add(rec.Path, rec.Depth)
 		q.added++
@@ -82,8 +82,8 @@ func orderOf(of class) func(a, b *job) int {
 }
 
 // signalRank returns which signals come first: what visitors see. Lost links may be of many pages that nobody misses.
-func signalRank(cause store.Cause) int {
-	if cause == store.ByVisitor {
+func signalRank(cause record.Cause) int {
+	if cause == record.ByVisitor {
 		return 0
 	}
 	return 1
@@ -165,7 +165,7 @@ func (r *Run) freshJobs(ctx context.Context, q *queue) ([]*job, error) {
 			return nil, err
 		}
 		for _, path := range paths {
-			if at, ok := store.Search(records, path); ok {
+			if at, ok := record.Search(records, path); ok {
 				jobs[place[path]] = &job{rec: records[at]}
 			}
 		}
@@ -199,7 +199,7 @@ func (r *Run) runJobs(wait context.Context, jobs []*job) {
 		case jobNothing: // otherwise a token in each response would have the records written each time
 		}
 	}
-	slices.SortFunc(r.results, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(r.results, func(a, b record.Record) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // workOn fetches pages of upstreams, of which next is shared with other workers, until none is left, or no time.
@@ -226,8 +226,8 @@ func (w *worker) workOn(jobs []*job, next *atomic.Int64) {
 
 // isSameButTimes reports whether two records of a page differ in nothing but when it was fetched, and in its
 // validators.
-func isSameButTimes(a, b store.Record) bool {
-	for _, rec := range []*store.Record{&a, &b} {
+func isSameButTimes(a, b record.Record) bool {
+	for _, rec := range []*record.Record{&a, &b} {
 		rec.Fetched = 0
 		rec.Followed = 0
 		rec.Due = 0

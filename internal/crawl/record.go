@@ -9,12 +9,12 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
 	// ofResponse are the flags that the last response decides.
-	ofResponse = store.HTML | store.Document | store.NoIndex | store.Unreadable | store.SoftNotFound | store.Made
+	ofResponse = record.HTML | record.Document | record.NoIndex | record.Unreadable | record.SoftNotFound | record.Made
 
 	maxETag = 128 // bytes
 )
@@ -35,7 +35,7 @@ type fetched struct {
 }
 
 // apply updates a record by the result of a fetch.
-func apply(rec *store.Record, f *fetched) comparison {
+func apply(rec *record.Record, f *fetched) comparison {
 	before := *rec
 	rec.Fetched = f.now
 	resp := f.resp
@@ -74,7 +74,7 @@ func apply(rec *store.Record, f *fetched) comparison {
 	rec.Followed = 0
 	rec.Failing = 0
 	rec.Status = status
-	rec.Flags |= flagIf(store.Made, resp.Made)
+	rec.Flags |= flagIf(record.Made, resp.Made)
 	if rec.Status/100 == 3 {
 		rec.Target = locationOf(resp, f.base, rec.Path)
 	}
@@ -95,20 +95,20 @@ func apply(rec *store.Record, f *fetched) comparison {
 }
 
 // dropListDate drops the date of a list that does not name the page any more, and what else that said.
-func dropListDate(rec *store.Record) {
-	if rec.Flags&store.Named != 0 {
+func dropListDate(rec *record.Record) {
+	if rec.Flags&record.Named != 0 {
 		return
 	}
 	rec.ModTime = 0
-	rec.Flags &^= store.ModDay
+	rec.Flags &^= record.ModDay
 	rec.Listed = nil
 }
 
 // wasEmptied reports whether a page that was a document is an empty response, for the first time: its file may be read
 // while it is being written, and an application that starts may respond before it has its pages.
-func wasEmptied(before *store.Record, f *fetched, isHTML bool) bool {
+func wasEmptied(before *record.Record, f *fetched, isHTML bool) bool {
 	isEmpty := f.resp.Status == http.StatusOK && isHTML && !f.meta.Document && !f.meta.Unreadable
-	wasDocument := before.Flags&store.Document != 0
+	wasDocument := before.Flags&record.Document != 0
 	return isEmpty && wasDocument && before.Failing == 0
 }
 
@@ -121,7 +121,7 @@ func locationOf(resp *Response, base, path string) string {
 }
 
 // keepValidators records what makes the next request for a page conditional.
-func keepValidators(rec, before *store.Record, etag, lastModified string) {
+func keepValidators(rec, before *record.Record, etag, lastModified string) {
 	rec.ETag = etag
 	modified, err := http.ParseTime(lastModified)
 	if err != nil {
@@ -135,7 +135,7 @@ func keepValidators(rec, before *store.Record, etag, lastModified string) {
 }
 
 // afterStatus returns what a fetch means for a page whose status is another one, or is not that of a page.
-func afterStatus(before, rec *store.Record) comparison {
+func afterStatus(before, rec *record.Record) comparison {
 	wasPage := before.Fetched != 0 && before.Status == http.StatusOK && !isRefusal(before)
 	if isRefusal(rec) && wasPage {
 		return gone
@@ -150,13 +150,13 @@ func afterStatus(before, rec *store.Record) comparison {
 }
 
 // learn records what a response with the status 200 says of its page.
-func learn(rec, before *store.Record, f *fetched, isHTML bool) comparison {
+func learn(rec, before *record.Record, f *fetched, isHTML bool) comparison {
 	m := &f.meta
-	rec.Flags |= flagIf(store.HTML, isHTML)
-	rec.Flags |= flagIf(store.Document, m.Document)
-	rec.Flags |= flagIf(store.NoIndex, m.NoIndex)
-	rec.Flags |= flagIf(store.Unreadable, m.Unreadable)
-	rec.Flags |= flagIf(store.SoftNotFound, f.soft)
+	rec.Flags |= flagIf(record.HTML, isHTML)
+	rec.Flags |= flagIf(record.Document, m.Document)
+	rec.Flags |= flagIf(record.NoIndex, m.NoIndex)
+	rec.Flags |= flagIf(record.Unreadable, m.Unreadable)
+	rec.Flags |= flagIf(record.SoftNotFound, f.soft)
 	rec.NoIndexTag = m.NoIndexTag
 	rec.Target = onSite(f.base, rec.Path, m.Refresh)
 	rec.Canonical = onSite(f.base, rec.Path, m.Canonical)
@@ -173,7 +173,7 @@ func learn(rec, before *store.Record, f *fetched, isHTML bool) comparison {
 	rec.Markdown = onSite(f.base, rec.Path, m.Markdown)
 	// The language of the front page is that of articles which declare none.
 	if m.Published != 0 || m.Lang != "" && rec.Path == f.scope {
-		rec.Article = &store.Article{
+		rec.Article = &record.Article{
 			Published:    m.Published,
 			PublishedDay: m.PublishedDay,
 			Headline:     m.Headline,
@@ -187,7 +187,7 @@ func learn(rec, before *store.Record, f *fetched, isHTML bool) comparison {
 }
 
 // fail records that a fetch says nothing about the page.
-func fail(rec *store.Record, status uint16, now int64) {
+func fail(rec *record.Record, status uint16, now int64) {
 	if rec.Failing == 0 || rec.Failing > now { // the clock was set back
 		rec.Failing = now
 	}
@@ -200,7 +200,7 @@ func fail(rec *store.Record, status uint16, now int64) {
 }
 
 // forget drops what the last response said, except what dates are decided by.
-func forget(rec *store.Record) {
+func forget(rec *record.Record) {
 	rec.Flags &^= ofResponse
 	rec.Status = 0
 	rec.Canonical = ""
@@ -216,7 +216,7 @@ func forget(rec *store.Record) {
 	rec.Article = nil
 }
 
-func flagIf(flag store.Flags, is bool) store.Flags {
+func flagIf(flag record.Flags, is bool) record.Flags {
 	if is {
 		return flag
 	}
@@ -237,12 +237,12 @@ func flagIf(flag store.Flags, is bool) store.Flags {
 //	Noisy          Noisy          Steady, changed: at the earliest after confirmWithin, else Noisy
 //
 // Changed is only what differs from the text before the doubt (Settled). A text that is certain is Steady at once.
-func text(rec, before *store.Record, f *fetched) comparison {
+func text(rec, before *record.Record, f *fetched) comparison {
 	m := &f.meta
 	rec.Text = m.Text
 	rec.Blocks = m.Blocks
 	rec.Declared = m.Modified
-	rec.Flags = rec.Flags&^store.DeclaredDay | flagIf(store.DeclaredDay, m.ModifiedDay)
+	rec.Flags = rec.Flags&^record.DeclaredDay | flagIf(record.DeclaredDay, m.ModifiedDay)
 
 	isCertain := f.isLast || rec.IsFile()
 	if before.First == 0 {
@@ -254,15 +254,15 @@ func text(rec, before *store.Record, f *fetched) comparison {
 		keepFormer(rec, before, f)
 	}
 	if isOther && isCertain {
-		rec.Steadiness = store.Steady
+		rec.Steadiness = record.Steady
 		rec.Settled = 0
-		rec.Flags &^= store.DeclaredMoves
+		rec.Flags &^= record.DeclaredMoves
 		change(rec, before.Blocks, f.batch)
 		return changed
 	}
 
 	// What was in doubt, or noise, is decided before anything new is.
-	if before.Steadiness == store.Noisy {
+	if before.Steadiness == record.Noisy {
 		return calm(rec, before, f, isOther)
 	}
 	if before.Steadiness.IsInDoubt() {
@@ -272,15 +272,15 @@ func text(rec, before *store.Record, f *fetched) comparison {
 	}
 
 	if isCertain {
-		rec.Flags |= flagIf(store.DeclaredMoves, isMoved)
+		rec.Flags |= flagIf(record.DeclaredMoves, isMoved)
 		return unchanged
 	}
 	if isOther {
-		rec.Steadiness = store.TextInDoubt
+		rec.Steadiness = record.TextInDoubt
 		return suspected
 	}
 	if isMoved {
-		rec.Steadiness = store.DateInDoubt
+		rec.Steadiness = record.DateInDoubt
 		return suspected
 	}
 	rec.Streak = 0
@@ -288,12 +288,12 @@ func text(rec, before *store.Record, f *fetched) comparison {
 }
 
 // firstText records that the text of a page was read for the first time.
-func firstText(rec *store.Record, f *fetched, isCertain bool) comparison {
+func firstText(rec *record.Record, f *fetched, isCertain bool) comparison {
 	rec.First = f.batch
-	rec.Steadiness = store.Steady
+	rec.Steadiness = record.Steady
 	// A program that writes the time of its response as the date of the page has another one in a minute.
 	if isOfResponse(&f.meta, f.now) && !isCertain {
-		rec.Steadiness = store.DateInDoubt
+		rec.Steadiness = record.DateInDoubt
 		return suspected
 	}
 	return unchanged
@@ -301,13 +301,13 @@ func firstText(rec *store.Record, f *fetched, isCertain bool) comparison {
 
 // keepFormer records what is needed of a text that is another one now: what it was, if it may come back, and when it
 // was last seen.
-func keepFormer(rec, before *store.Record, f *fetched) {
+func keepFormer(rec, before *record.Record, f *fetched) {
 	// A text that is itself in doubt, or noise, is not one that may come back: the one before that is kept already.
-	isTextSettled := before.Steadiness == store.Steady || before.Steadiness == store.DateInDoubt
+	isTextSettled := before.Steadiness == record.Steady || before.Steadiness == record.DateInDoubt
 	if isTextSettled {
 		rec.Settled = before.Blocks
 	}
-	rec.Found = store.Unix32(f.now)
+	rec.Found = record.Unix32(f.now)
 	// Changes that follow each other before the page is dated are one, from before the first fetch that found one.
 	if before.Steadiness.IsInDoubt() || changeAwaitsDate(before) {
 		return
@@ -323,18 +323,18 @@ func keepFormer(rec, before *store.Record, f *fetched) {
 
 // isOtherText reports whether a page has another text than before, as far as that counts for its date. A record that was
 // counted by other rules takes the text without a change.
-func isOtherText(before *store.Record, m *html.Meta) bool {
+func isOtherText(before *record.Record, m *html.Meta) bool {
 	return before.Blocks != 0 && m.Blocks != before.Blocks
 }
 
 // changeAwaitsDate reports whether the last change of the page's text has no date yet, as a deployment may be under way.
-func changeAwaitsDate(rec *store.Record) bool {
+func changeAwaitsDate(rec *record.Record) bool {
 	return rec.Changed != 0 && rec.AwaitsDate()
 }
 
 // change records that the text of a page has changed, from one with such a sum of blocks. Changes that follow each other before
 // the page is dated are one: the first tells when, and all together what.
-func change(rec *store.Record, from uint64, batch int64) {
+func change(rec *record.Record, from uint64, batch int64) {
 	difference := rec.Blocks - from
 	if changeAwaitsDate(rec) {
 		rec.Difference += difference
@@ -352,19 +352,19 @@ func change(rec *store.Record, from uint64, batch int64) {
 // text is yet another one now, and moves that the declared date is one of responses. One more change may be an
 // editor's, such as a second post on a front page. Confirmations that are late because very many wait have to end the
 // doubt, too: else they would take all that known pages may take, for ever.
-func confirm(rec *store.Record, f *fetched, isOther, moves bool) comparison {
-	rec.Flags = rec.Flags&^store.DeclaredMoves | flagIf(store.DeclaredMoves, moves)
+func confirm(rec *record.Record, f *fetched, isOther, moves bool) comparison {
+	rec.Flags = rec.Flags&^record.DeclaredMoves | flagIf(record.DeclaredMoves, moves)
 	was := rec.Steadiness
-	if isOther && was == store.StillInDoubt {
-		rec.Steadiness = store.Noisy
+	if isOther && was == record.StillInDoubt {
+		rec.Steadiness = record.Noisy
 		return unchanged
 	}
 	if isOther {
-		rec.Steadiness = store.StillInDoubt
+		rec.Steadiness = record.StillInDoubt
 		return suspected
 	}
-	rec.Steadiness = store.Steady
-	if was == store.DateInDoubt {
+	rec.Steadiness = record.Steady
+	if was == record.DateInDoubt {
 		return unchanged // the text has been the same all the time
 	}
 	return settle(rec, f)
@@ -372,17 +372,17 @@ func confirm(rec *store.Record, f *fetched, isOther, moves bool) comparison {
 
 // calm decides whether the text of a page is noise no more: two fetches found the same, with so long between them that
 // a clock would have shown another time.
-func calm(rec, before *store.Record, f *fetched, isOther bool) comparison {
+func calm(rec, before *record.Record, f *fetched, isOther bool) comparison {
 	if isOther || f.now-before.Fetched < confirmWithin {
 		return unchanged
 	}
-	rec.Steadiness = store.Steady
+	rec.Steadiness = record.Steady
 	return settle(rec, f)
 }
 
 // settle records that the text is another one than before, unless the old one is back: a page that showed an error for
 // a moment, say, has not changed.
-func settle(rec *store.Record, f *fetched) comparison {
+func settle(rec *record.Record, f *fetched) comparison {
 	settled := rec.Settled
 	rec.Settled = 0
 	if rec.Blocks == settled {
@@ -414,13 +414,13 @@ func onSite(base, self, url string) string {
 }
 
 // isRefusal reports whether a response has no page to list, which may soon change.
-func isRefusal(rec *store.Record) bool {
-	return rec.Status != http.StatusOK && rec.Status/100 != 3 || rec.Flags&store.SoftNotFound != 0
+func isRefusal(rec *record.Record) bool {
+	return rec.Status != http.StatusOK && rec.Status/100 != 3 || rec.Flags&record.SoftNotFound != 0
 }
 
 // plan sets when a page that was fetched now is due again, and by what.
-func (r *Run) plan(before, rec *store.Record, came comparison, slot, now int64) {
-	isUpstream := rec.Flags&store.Made != 0
+func (r *Run) plan(before, rec *record.Record, came comparison, slot, now int64) {
+	isUpstream := rec.Flags&record.Made != 0
 	isPage := rec.Status == http.StatusOK && rec.Failing == 0
 	next := fetchFacts{
 		intervals: r.intervalsOf(rec),
@@ -431,11 +431,11 @@ func (r *Run) plan(before, rec *store.Record, came comparison, slot, now int64) 
 		isFailing: before.Failing != 0 || !page.IsConclusive(int(before.Status)),
 		isFront:   r.isFront(rec),
 		isProbed:  rec.Path == r.front.path,
-		isNoisy:   rec.Steadiness == store.Noisy,
+		isNoisy:   rec.Steadiness == record.Noisy,
 		isNoPage:  !isPage,
 		isSteady:  rec.Version != 0 && !isUpstream,
 		isSpread:  isUpstream,
-		isWritten: before.Cause == store.ByWrite,
+		isWritten: before.Cause == record.ByWrite,
 		path:      rec.Path,
 		hub:       scoreOf(rec),
 	}.next()
@@ -454,15 +454,15 @@ func (r *Run) plan(before, rec *store.Record, came comparison, slot, now int64) 
 }
 
 // intervalsOf returns the bounds of a page's intervals.
-func (r *Run) intervalsOf(rec *store.Record) intervals {
-	if rec.Flags&store.Made != 0 {
+func (r *Run) intervalsOf(rec *record.Record) intervals {
+	if rec.Flags&record.Made != 0 {
 		return r.pace.intervals()
 	}
 	hasLinks := r.hasLinks(rec)
 	if hasLinks && rec.Version != 0 {
 		return ofFiles
 	}
-	isImage := rec.Flags&store.Image != 0 // which is listed only while it is there: so it is requested each day
+	isImage := rec.Flags&record.Image != 0 // which is listed only while it is there: so it is requested each day
 	if !hasLinks && !isImage {
 		return ofData
 	}
@@ -470,8 +470,8 @@ func (r *Run) intervalsOf(rec *store.Record) intervals {
 }
 
 // hasLinks reports whether a page may link to others: it is HTML, or a redirect, or not known to be neither.
-func (r *Run) hasLinks(rec *store.Record) bool {
-	isData := rec.Status == http.StatusOK && rec.Failing == 0 && rec.Flags&store.HTML == 0
+func (r *Run) hasLinks(rec *record.Record) bool {
+	isData := rec.Status == http.StatusOK && rec.Failing == 0 && rec.Flags&record.HTML == 0
 	// An application that starts may respond with an empty page. Taken for data, its front page was requested again
 	// after months.
 	mayStart := rec.Path == r.p.Scope
@@ -479,34 +479,34 @@ func (r *Run) hasLinks(rec *store.Record) bool {
 }
 
 // wanted reports whether a page is fetched when it is due.
-func (r *Run) wanted(rec *store.Record) bool {
-	if rec.Flags&store.Blocked != 0 || rec.Absent != 0 {
+func (r *Run) wanted(rec *record.Record) bool {
+	if rec.Flags&record.Blocked != 0 || rec.Absent != 0 {
 		return false
 	}
-	if rec.Flags&store.Named != 0 {
+	if rec.Flags&record.Named != 0 {
 		return true
 	}
 	// `crawl disallow` and the scope do not concern images: visitors of the page request them as well.
-	if rec.Flags&store.Image != 0 && r.p.wantsImages() {
+	if rec.Flags&record.Image != 0 && r.p.wantsImages() {
 		return true
 	}
-	if rec.Flags&store.Disallowed != 0 {
+	if rec.Flags&record.Disallowed != 0 {
 		return false
 	}
-	if rec.Flags&store.Seed != 0 && r.p.discovers() {
+	if rec.Flags&record.Seed != 0 && r.p.discovers() {
 		return true
 	}
-	isFollowed := r.p.Links || rec.Flags&store.Target != 0
+	isFollowed := r.p.Links || rec.Flags&record.Target != 0
 	if isFollowed && int(rec.Depth) <= r.p.Depth {
 		return true
 	}
 	// Without the source of links, a link makes a record, and a visit has it fetched.
-	isVisited := rec.Flags&store.Visited != 0
+	isVisited := rec.Flags&record.Visited != 0
 	return isVisited && (r.p.Discover || r.p.Unlinked(rec.Path))
 }
 
 // due is when a page is to be fetched; MaxInt64: it is not.
-func (r *Run) due(rec *store.Record, now int64) int64 {
+func (r *Run) due(rec *record.Record, now int64) int64 {
 	if !r.wanted(rec) {
 		return math.MaxInt64
 	}
@@ -518,7 +518,7 @@ func (r *Run) due(rec *store.Record, now int64) int64 {
 }
 
 // chunkDue is when a chunk of records is to be looked at again: a page is due, or may have to be dropped.
-func (r *Run) chunkDue(records []store.Record) int64 {
+func (r *Run) chunkDue(records []record.Record) int64 {
 	now := r.c.now()
 	first := now + maxAhead
 	for i := range records {
@@ -533,9 +533,9 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 			first = min(first, max(rec.Absent+keepAbsent, now+hour))
 			continue
 		}
-		needsLink := rec.Flags&store.Named == 0 && rec.Path != r.p.Scope
+		needsLink := rec.Flags&record.Named == 0 && rec.Path != r.p.Scope
 		if needsLink {
-			first = min(first, max(rec.Linked+r.p.expire()+1, now+day)) // or later: see store.Record.IsLinked
+			first = min(first, max(rec.Linked+r.p.expire()+1, now+day)) // or later: see record.Record.IsLinked
 		}
 	}
 	return first
@@ -543,7 +543,7 @@ func (r *Run) chunkDue(records []store.Record) int64 {
 
 // spares reports whether a conditional request will do: the page has validators, and its links were seen in this
 // third of Policy.Expire. The thirds of pages begin at different times.
-func (r *Run) spares(rec *store.Record, now int64) bool {
+func (r *Run) spares(rec *record.Record, now int64) bool {
 	// Perhaps its header has it left out. Whether it still does, only a full response shows: a 304 need not have the
 	// fields that are no validators (RFC 9110, section 15.4.5), and those of Apache have none.
 	if rec.NoIndexTag || rec.Canonical != "" || rec.Target != "" {
@@ -558,7 +558,7 @@ func (r *Run) spares(rec *store.Record, now int64) bool {
 	if rec.ETag == "" && rec.Modified == 0 {
 		return false
 	}
-	if rec.Flags&store.Made != 0 {
+	if rec.Flags&record.Made != 0 {
 		// An application that responds with 304 whatever it has would hide each change.
 		return now-rec.FollowedAt() < r.pace.Longest()
 	}

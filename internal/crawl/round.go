@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // round merges the results of the round before, links and notices into the records, and fetches what links name and
@@ -26,7 +26,7 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 	for i := range r.gen.Chunks() {
 		found := findings{
 			links:   cut(&links, r.endOf(i), func(l link) string { return l.path }),
-			results: cut(&results, r.endOf(i), func(rec store.Record) string { return rec.Path }),
+			results: cut(&results, r.endOf(i), func(rec record.Record) string { return rec.Path }),
 			notices: cut(&notices, r.endOf(i), func(n notice) string { return n.path }),
 		}
 		if err := r.roundChunk(ctx, wait, w, i, found, upstream); err != nil {
@@ -54,7 +54,7 @@ func (r *Run) round(ctx, wait context.Context) (hasWorked bool, err error) {
 // findings are what has become known of the pages of a chunk. All are sorted by path.
 type findings struct {
 	links   []link
-	results []store.Record // of fetches
+	results []record.Record // of fetches
 	notices []notice
 }
 
@@ -80,7 +80,7 @@ const (
 )
 
 // roundChunk is round for one chunk.
-func (r *Run) roundChunk(ctx, wait context.Context, w *store.Writer, i int, found findings, upstream *queue) error {
+func (r *Run) roundChunk(ctx, wait context.Context, w *record.Writer, i int, found findings, upstream *queue) error {
 	chunk := r.gen.Chunks()[i]
 	isFront := r.frontDiffers() && r.front.isIn(chunk.First, r.endOf(i))
 	canFetch := r.canFetch(wait, chunk.Due, isFront)
@@ -131,7 +131,7 @@ func (r *Run) canFetch(wait context.Context, due int64, isFront bool) bool {
 }
 
 // digestAfter returns the digests of the parts of a chunk after it was seen in a round.
-func digestAfter(chunk store.Chunk, has effect) func(first, next string) uint64 {
+func digestAfter(chunk record.Chunk, has effect) func(first, next string) uint64 {
 	return func(first, _ string) uint64 {
 		if first == chunk.First && has != resizes {
 			return chunk.Digest
@@ -143,10 +143,10 @@ func digestAfter(chunk store.Chunk, has effect) func(first, next string) uint64 
 }
 
 // addFindings merges findings into the records of its chunk.
-func (r *Run) addFindings(ctx context.Context, records []store.Record, found findings) ([]store.Record, effect, error) {
+func (r *Run) addFindings(ctx context.Context, records []record.Record, found findings) ([]record.Record, effect, error) {
 	known := len(records)
 	for _, result := range found.results {
-		if at, ok := store.Search(records, result.Path); ok {
+		if at, ok := record.Search(records, result.Path); ok {
 			r.noLongerWaits(&records[at])
 			records[at] = result
 		}

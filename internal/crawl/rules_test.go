@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/schedule"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -30,17 +30,17 @@ func response(status int, header ...string) *Response {
 const now = 1_800_000_000
 
 // known is the record of a document that was fetched ten days before.
-func known() store.Record {
-	return store.Record{
-		Path: "/a", Status: 200, Flags: store.Named | store.HTML | store.Document, Text: 1, Blocks: 1, First: 9, ETag: `"1"`,
+func known() record.Record {
+	return record.Record{
+		Path: "/a", Status: 200, Flags: record.Named | record.HTML | record.Document, Text: 1, Blocks: 1, First: 9, ETag: `"1"`,
 		Fetched: now - 10*day, Due: now - day, Wait: week, Canonical: "/c", Title: "t", Declared: 5,
 		Description: "d", Markdown: "/m",
-		Article: &store.Article{Published: 7, PublishedDay: true, Headline: "h", Lang: "de"},
+		Article: &record.Article{Published: 7, PublishedDay: true, Headline: "h", Lang: "de"},
 	}
 }
 
 // texts is what a record has for documents beside the sitemap, with blanks between.
-func texts(rec *store.Record) string {
+func texts(rec *record.Record) string {
 	texts := fmt.Sprint(rec.Title, " ", rec.Description, " ", rec.Markdown)
 	if a := rec.Article; a != nil {
 		texts += fmt.Sprint(" ", a.Headline, " ", a.Lang, " ", a.Published, a.PublishedDay)
@@ -54,11 +54,11 @@ func TestApply(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		before store.Record
+		before record.Record
 		fetched
 		want string // status, flags, failing, changed, wait, canonical, target, new title
 	}{
-		{"first", store.Record{Path: "/a"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 1d"},
+		{"first", record.Record{Path: "/a"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 1d"},
 		{"unchanged", known(), fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 1d"},
 		{"changed", known(), fetched{resp: response(200), meta: doc(2)}, "200 HD 0 false 1m"},
 		{"not modified", known(), fetched{resp: response(304)}, "200 HD 0 false 1d /c"},
@@ -66,8 +66,8 @@ func TestApply(t *testing.T) {
 		{"error", known(), fetched{resp: response(500)}, "200 HD 1 false 61m /c"},
 		{"no response", known(), fetched{}, "200 HD 1 false 61m /c"},
 		{"too many", known(), fetched{resp: response(429)}, "200 HD 1 false 61m /c"},
-		{"error at first", store.Record{Path: "/a"}, fetched{resp: response(502)}, "502  1 false 1m"},
-		{"no response at first", store.Record{Path: "/a"}, fetched{}, "0  1 false 1m"},
+		{"error at first", record.Record{Path: "/a"}, fetched{resp: response(502)}, "502  1 false 1m"},
+		{"no response at first", record.Record{Path: "/a"}, fetched{}, "0  1 false 1m"},
 		{"not found", known(), fetched{resp: response(404)}, "404  0 false 1m"},
 		{"refused", known(), fetched{resp: response(403)}, "403  0 false 1m"},
 		{"redirect", known(), fetched{resp: response(301, "Location", "/b?c#d")}, "301  0 false 1d /b?c"},
@@ -75,9 +75,9 @@ func TestApply(t *testing.T) {
 		{"redirect to the default port", known(), fetched{resp: response(308, "Location", "https://example.com:443/b")}, "308  0 false 1d /b"},
 		{"redirect to nowhere", known(), fetched{resp: response(301)}, "301  0 false 1d"},
 		{"not HTML", known(), fetched{resp: response(200, "Content-Type", "text/plain")}, "200  0 false 2320h"},
-		{"empty front page", store.Record{Path: "/"}, fetched{resp: response(200, "Content-Type", "")}, "200  0 false 110s"},
-		{"front page without a document", store.Record{Path: "/"}, fetched{resp: response(200)}, "200 H 0 false 110s"},
-		{"front page", store.Record{Path: "/"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 110s"},
+		{"empty front page", record.Record{Path: "/"}, fetched{resp: response(200, "Content-Type", "")}, "200  0 false 110s"},
+		{"front page without a document", record.Record{Path: "/"}, fetched{resp: response(200)}, "200 H 0 false 110s"},
+		{"front page", record.Record{Path: "/"}, fetched{resp: response(200), meta: doc(1)}, "200 HD 0 false 110s"},
 		{"emptied", known(), fetched{resp: response(200)}, "200 HD 1 false 5s /c"},
 		{"unreadable", known(), fetched{resp: response(200), meta: html.Meta{Unreadable: true}}, "200 HU 0 false 1d"},
 		{"canonical", known(), fetched{resp: response(200), meta: html.Meta{Document: true, Text: 1, Blocks: 1, Canonical: base + "/%62"}}, "200 HD 0 false 1d /b"},
@@ -91,7 +91,7 @@ func TestApply(t *testing.T) {
 		r := &Run{c: New(Options{Own: true}), p: Policy{Scope: "/", Expire: 10000 * day * time.Second}}
 		r.plan(&test.before, &rec, came, 0, now)
 		flags := ""
-		for i, flag := range []store.Flags{store.HTML, store.Document, store.NoIndex, store.Unreadable, store.SoftNotFound} {
+		for i, flag := range []record.Flags{record.HTML, record.Document, record.NoIndex, record.Unreadable, record.SoftNotFound} {
 			if rec.Flags&flag != 0 {
 				flags += "HDNUS"[i : i+1]
 			}
@@ -127,7 +127,7 @@ func TestApply(t *testing.T) {
 		if rec.Fetched != now {
 			t.Errorf("%s: fetched at %d", test.name, rec.Fetched)
 		}
-		if wantFirst := max(test.before.First, 10*int64(rec.Flags&store.HTML/store.HTML)); rec.First != min(wantFirst, 10) && test.before.First == 0 {
+		if wantFirst := max(test.before.First, 10*int64(rec.Flags&record.HTML/record.HTML)); rec.First != min(wantFirst, 10) && test.before.First == 0 {
 			t.Errorf("%s: first read in batch %d", test.name, rec.First)
 		}
 		if isChanged && rec.Before != test.before.Fetched {
@@ -171,19 +171,19 @@ func TestFollowed(t *testing.T) {
 func TestModified(t *testing.T) {
 	const before, since = now - 11*day, now - 9*day // the last fetch
 	for name, test := range map[string]struct {
-		change   func(rec *store.Record)
+		change   func(rec *record.Record)
 		text     uint64
 		modified int64
 		made     bool
 		want     int64
 	}{
-		"unchanged":                   {func(*store.Record) {}, 1, before, false, before},
-		"changed since":               {func(*store.Record) {}, 2, since, false, since},
-		"changed, with an old time":   {func(*store.Record) {}, 2, before, false, 0},
-		"changed, unknown when":       {func(rec *store.Record) { rec.Failing = now - day }, 2, before, false, before},
-		"before 1970":                 {func(*store.Record) {}, 1, -5, false, 0},
-		"a file":                      {func(rec *store.Record) { rec.Version = 1 }, 1, before, false, 0},
-		"a file, through an upstream": {func(rec *store.Record) { rec.Version = 1 }, 1, before, true, before},
+		"unchanged":                   {func(*record.Record) {}, 1, before, false, before},
+		"changed since":               {func(*record.Record) {}, 2, since, false, since},
+		"changed, with an old time":   {func(*record.Record) {}, 2, before, false, 0},
+		"changed, unknown when":       {func(rec *record.Record) { rec.Failing = now - day }, 2, before, false, before},
+		"before 1970":                 {func(*record.Record) {}, 1, -5, false, 0},
+		"a file":                      {func(rec *record.Record) { rec.Version = 1 }, 1, before, false, 0},
+		"a file, through an upstream": {func(rec *record.Record) { rec.Version = 1 }, 1, before, true, before},
 	} {
 		rec := known()
 		test.change(&rec)
@@ -210,10 +210,10 @@ func TestName(t *testing.T) {
 		{"both", page.Page{LastMod: 5, LastModDay: true, FileTime: 9, Version: 1}, 9, 5, true},
 		{"a list, and a file of unknown time", page.Page{LastMod: 5, Version: 1}, 0, 5, false},
 	} {
-		for _, before := range []store.Record{{}, {ModTime: 7, ListDate: 8, Version: 3, Flags: store.ModDay}} {
+		for _, before := range []record.Record{{}, {ModTime: 7, ListDate: 8, Version: 3, Flags: record.ModDay}} {
 			rec := before
 			name(&rec, &test.p, now)
-			if day := rec.Flags&store.ModDay != 0; rec.ModTime != test.modTime || rec.ListDate != test.list || day != test.day {
+			if day := rec.Flags&record.ModDay != 0; rec.ModTime != test.modTime || rec.ListDate != test.list || day != test.day {
 				t.Errorf("%s: got %d, a list's %d %t, want %d, %d %t", test.name, rec.ModTime, rec.ListDate, day, test.modTime, test.list, test.day)
 			}
 			toLinked(&rec)
@@ -221,7 +221,7 @@ func TestName(t *testing.T) {
 				t.Errorf("%s: %d and %d stay of a page that no source names", test.name, rec.ModTime, rec.ListDate)
 			}
 			dropListDate(&rec)
-			if rec.ModTime != 0 || rec.Flags&store.ModDay != 0 {
+			if rec.ModTime != 0 || rec.Flags&record.ModDay != 0 {
 				t.Errorf("%s: %d stays of a page that no source names, and that was fetched", test.name, rec.ModTime)
 			}
 		}
@@ -230,21 +230,21 @@ func TestName(t *testing.T) {
 
 // TestNamedAgain: what is known of a page that no source named for a while holds no longer than until it was to be fetched.
 func TestNamedAgain(t *testing.T) {
-	named := store.Record{Flags: store.Named, Fetched: now - day, Due: now - hour, Absent: now - 2*hour, Status: 200, Text: 5}
-	with := func(change func(rec *store.Record)) store.Record {
+	named := record.Record{Flags: record.Named, Fetched: now - day, Due: now - hour, Absent: now - 2*hour, Status: 200, Text: 5}
+	with := func(change func(rec *record.Record)) record.Record {
 		rec := named
 		change(&rec)
 		return rec
 	}
 	for reason, test := range map[string]struct {
-		rec  store.Record
+		rec  record.Record
 		want uint16
 	}{
 		"it was to be fetched":       {named, 0},
-		"it was to be fetched later": {with(func(rec *store.Record) { rec.Due = now + 1 }), 200},
-		"it was named all the time":  {with(func(rec *store.Record) { rec.Absent = 0 }), 200},
-		"it is still listed":         {with(func(rec *store.Record) { rec.Selected.Listed = true }), 200},
-		"its file tells":             {with(func(rec *store.Record) { rec.Version = 1 }), 200},
+		"it was to be fetched later": {with(func(rec *record.Record) { rec.Due = now + 1 }), 200},
+		"it was named all the time":  {with(func(rec *record.Record) { rec.Absent = 0 }), 200},
+		"it is still listed":         {with(func(rec *record.Record) { rec.Selected.Listed = true }), 200},
+		"its file tells":             {with(func(rec *record.Record) { rec.Version = 1 }), 200},
 	} {
 		rec := test.rec
 		name(&rec, &page.Page{Version: rec.Version}, now)
@@ -258,20 +258,20 @@ func TestNamedAgain(t *testing.T) {
 func TestSpares(t *testing.T) {
 	r := New(Options{}).Start(nil, Policy{Expire: 10000 * day * time.Second})
 	for name, test := range map[string]struct {
-		change func(rec *store.Record)
+		change func(rec *record.Record)
 		want   bool
 	}{
-		"with an ETag":              {func(*store.Record) {}, true},
-		"with a time":               {func(rec *store.Record) { rec.ETag, rec.Modified = "", 1 }, true},
-		"without validators":        {func(rec *store.Record) { rec.ETag = "" }, false},
-		"not found":                 {func(rec *store.Record) { rec.Status = 404 }, false},
-		"failing":                   {func(rec *store.Record) { rec.Failing = now }, false},
-		"due at once":               {func(rec *store.Record) { rec.Due = 0 }, false},
-		"noindex in its header":     {func(rec *store.Record) { rec.NoIndexTag = true }, false},
-		"a canonical":               {func(rec *store.Record) { rec.Canonical = "/b" }, false},
-		"a refresh":                 {func(rec *store.Record) { rec.Target = "/b" }, false},
-		"its links did not count":   {func(rec *store.Record) { rec.Withheld = true }, false},
-		"its links were not looked": {func(rec *store.Record) { rec.Fetched = now - 9000*day }, false},
+		"with an ETag":              {func(*record.Record) {}, true},
+		"with a time":               {func(rec *record.Record) { rec.ETag, rec.Modified = "", 1 }, true},
+		"without validators":        {func(rec *record.Record) { rec.ETag = "" }, false},
+		"not found":                 {func(rec *record.Record) { rec.Status = 404 }, false},
+		"failing":                   {func(rec *record.Record) { rec.Failing = now }, false},
+		"due at once":               {func(rec *record.Record) { rec.Due = 0 }, false},
+		"noindex in its header":     {func(rec *record.Record) { rec.NoIndexTag = true }, false},
+		"a canonical":               {func(rec *record.Record) { rec.Canonical = "/b" }, false},
+		"a refresh":                 {func(rec *record.Record) { rec.Target = "/b" }, false},
+		"its links did not count":   {func(rec *record.Record) { rec.Withheld = true }, false},
+		"its links were not looked": {func(rec *record.Record) { rec.Fetched = now - 9000*day }, false},
 	} {
 		rec := known()
 		rec.Canonical = ""
@@ -285,7 +285,7 @@ func TestSpares(t *testing.T) {
 // history fetches a page again and again.
 type history struct {
 	*Run
-	rec store.Record
+	rec record.Record
 	at  int64
 }
 
@@ -307,7 +307,7 @@ func TestFailing(t *testing.T) {
 		if wait := h.fetch(resp, none); rec.Status != 200 || rec.Failing != now || wait <= hour {
 			t.Errorf("%d once: got %+v", status, rec)
 		}
-		if h.fetch(resp, none); rec.Status != status || rec.Flags&store.HTML != 0 || rec.Failing != now || rec.Text != 1 {
+		if h.fetch(resp, none); rec.Status != status || rec.Flags&record.HTML != 0 || rec.Failing != now || rec.Text != 1 {
 			t.Errorf("%d after an hour: got %+v", status, rec)
 		}
 	}
@@ -330,10 +330,10 @@ func TestFailingForDays(t *testing.T) {
 		t.Errorf("confirmed: got %+v", rec)
 	}
 	// One grace for an empty page.
-	if h.fetch(response(200), none); rec.Flags&store.Document == 0 {
+	if h.fetch(response(200), none); rec.Flags&record.Document == 0 {
 		t.Errorf("empty once: got %+v", rec)
 	}
-	if h.fetch(response(200), none); rec.Flags&store.Document != 0 || rec.Failing != 0 {
+	if h.fetch(response(200), none); rec.Flags&record.Document != 0 || rec.Failing != 0 {
 		t.Errorf("empty twice: got %+v", rec)
 	}
 	for range 12 {
@@ -348,7 +348,7 @@ func TestFailingForDays(t *testing.T) {
 // more often; what failed since, or is HTML now, like any page.
 func TestNotHTML(t *testing.T) {
 	for _, expire := range []time.Duration{time.Hour, 0, 365 * 24 * time.Hour} {
-		h := &history{New(Options{Own: true}).Start(nil, Policy{Expire: expire}), store.Record{Path: "/a.css"}, now}
+		h := &history{New(Options{Own: true}).Start(nil, Policy{Expire: expire}), record.Record{Path: "/a.css"}, now}
 		for i, test := range []struct {
 			resp        *Response
 			meta        html.Meta
@@ -369,12 +369,12 @@ func TestNotHTML(t *testing.T) {
 // TestStarting: an application may start with the server. Its front page is fetched again soon.
 func TestStarting(t *testing.T) {
 	for _, test := range []struct {
-		rec  store.Record
+		rec  record.Record
 		want string
 	}{
-		{store.Record{Path: "/"}, "5 10 20 40 80 160 "},
-		{store.Record{Path: "/en/", Flags: store.Seed}, "5 10 20 40 80 160 "},
-		{store.Record{Path: "/a"}, "60 120 240 480 960 1920 "},
+		{record.Record{Path: "/"}, "5 10 20 40 80 160 "},
+		{record.Record{Path: "/en/", Flags: record.Seed}, "5 10 20 40 80 160 "},
+		{record.Record{Path: "/a"}, "60 120 240 480 960 1920 "},
 	} {
 		h, waits := &history{New(Options{}).Start(nil, Policy{Scope: "/"}), test.rec, now}, ""
 		for range 6 {
@@ -491,27 +491,27 @@ func TestChunkDue(t *testing.T) {
 		const expire = 90 * day
 		r := New(Options{}).Start(nil, Policy{Links: true, Scope: "/", Depth: 100, Expire: expire * time.Second})
 		now := time.Now().Unix()
-		fetched := func(change func(rec *store.Record)) store.Record {
-			rec := store.Record{Path: "/a", Status: 200, Fetched: now - day, Due: now + 300*day, Linked: now - day, Flags: store.Named}
+		fetched := func(change func(rec *record.Record)) record.Record {
+			rec := record.Record{Path: "/a", Status: 200, Fetched: now - day, Due: now + 300*day, Linked: now - day, Flags: record.Named}
 			change(&rec)
 			return rec
 		}
-		named := fetched(func(*store.Record) {})
+		named := fetched(func(*record.Record) {})
 		for name, test := range map[string]struct {
-			records []store.Record
+			records []record.Record
 			want    int64 // seconds from now
 		}{
 			"nothing":            {nil, maxAhead},
-			"far":                {[]store.Record{named}, maxAhead},
-			"due":                {[]store.Record{named, fetched(func(rec *store.Record) { rec.Due = now + week })}, week},
-			"new":                {[]store.Record{fetched(func(rec *store.Record) { rec.Fetched = 0 })}, -now},
-			"absent":             {[]store.Record{named, fetched(func(rec *store.Record) { rec.Absent = now })}, keepAbsent},
-			"absent for a day":   {[]store.Record{fetched(func(rec *store.Record) { rec.Absent = now - day })}, keepAbsent - day},
-			"absent for long":    {[]store.Record{fetched(func(rec *store.Record) { rec.Absent = now - week })}, hour},
-			"absent, and linked": {[]store.Record{fetched(func(rec *store.Record) { rec.Absent, rec.Flags = now, 0 })}, keepAbsent},
-			"linked":             {[]store.Record{fetched(func(rec *store.Record) { rec.Flags = 0 })}, expire - day + 1},
-			"linked long ago":    {[]store.Record{fetched(func(rec *store.Record) { rec.Flags, rec.Linked = 0, now-expire })}, day},
-			"the front page":     {[]store.Record{fetched(func(rec *store.Record) { rec.Path, rec.Flags, rec.Linked = "/", 0, 0 })}, maxAhead},
+			"far":                {[]record.Record{named}, maxAhead},
+			"due":                {[]record.Record{named, fetched(func(rec *record.Record) { rec.Due = now + week })}, week},
+			"new":                {[]record.Record{fetched(func(rec *record.Record) { rec.Fetched = 0 })}, -now},
+			"absent":             {[]record.Record{named, fetched(func(rec *record.Record) { rec.Absent = now })}, keepAbsent},
+			"absent for a day":   {[]record.Record{fetched(func(rec *record.Record) { rec.Absent = now - day })}, keepAbsent - day},
+			"absent for long":    {[]record.Record{fetched(func(rec *record.Record) { rec.Absent = now - week })}, hour},
+			"absent, and linked": {[]record.Record{fetched(func(rec *record.Record) { rec.Absent, rec.Flags = now, 0 })}, keepAbsent},
+			"linked":             {[]record.Record{fetched(func(rec *record.Record) { rec.Flags = 0 })}, expire - day + 1},
+			"linked long ago":    {[]record.Record{fetched(func(rec *record.Record) { rec.Flags, rec.Linked = 0, now-expire })}, day},
+			"the front page":     {[]record.Record{fetched(func(rec *record.Record) { rec.Path, rec.Flags, rec.Linked = "/", 0, 0 })}, maxAhead},
 		} {
 			if got := r.chunkDue(test.records) - now; got != test.want {
 				t.Errorf("%s: due in %d seconds, want %d", name, got, test.want)
@@ -535,7 +535,7 @@ func TestUntold(t *testing.T) {
 		{0, now, true}, // nobody is told
 	} {
 		r := New(Options{}).Start(nil, Policy{Links: true, Scope: "/", Told: test.told})
-		rec := &store.Record{Path: "/a", Status: 404, Moved: store.Unix32(test.moved)}
+		rec := &record.Record{Path: "/a", Status: 404, Moved: record.Unix32(test.moved)}
 		if got := r.isOver(rec, now); got != test.isOver {
 			t.Errorf("%+v: got %t", test, got)
 		}
@@ -731,7 +731,7 @@ func TestWhoResponds(t *testing.T) {
 		c := New(Options{})
 		var group sync.WaitGroup
 		for _, made := range []bool{false, true} {
-			group.Go(func() { c.setMade(&store.Record{Path: "/"}, made) })
+			group.Go(func() { c.setMade(&record.Record{Path: "/"}, made) })
 		}
 		if group.Wait(); !c.own.Load() || !c.upstream.Load() {
 			t.Fatalf("own %t, upstream %t, want both", c.own.Load(), c.upstream.Load())

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -20,20 +20,20 @@ const (
 // notice is what concerns a known page besides links.
 type notice struct {
 	path    string
-	cause   store.Cause // by which the page is due
-	credits bool        // instead, a link of the page has led to a new page that is listed
+	cause   record.Cause // by which the page is due
+	credits bool         // instead, a link of the page has led to a new page that is listed
 }
 
 // signals are the notices of others, until the next crawl takes them. It is safe for concurrent use.
 type signals struct {
 	mu     sync.Mutex
-	causes map[string]store.Cause // by path
+	causes map[string]record.Cause // by path
 }
 
 // Signal notes that something suggests that a page has changed, or is gone. If the page is listed, the next crawl
 // fetches it, unless such signals were false lately. It is safe for concurrent use, and keeps a bounded number of
 // paths.
-func (c *Crawler) Signal(path string, cause store.Cause) {
+func (c *Crawler) Signal(path string, cause record.Cause) {
 	s := &c.signals
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Crawler) Signal(path string, cause store.Cause) {
 		return
 	}
 	if s.causes == nil {
-		s.causes = make(map[string]store.Cause)
+		s.causes = make(map[string]record.Cause)
 	}
 	s.causes[strings.Clone(path)] = cause
 }
@@ -63,7 +63,7 @@ func (r *Run) takeNotices() []notice {
 	all := append(r.notices, r.c.signals.take()...)
 	r.notices = nil
 	for _, path := range r.p.Refetch {
-		all = append(all, notice{path: path, cause: store.ByOperator})
+		all = append(all, notice{path: path, cause: record.ByOperator})
 	}
 	r.p.Refetch = nil
 	slices.SortFunc(all, func(a, b notice) int { return strings.Compare(a.path, b.path) })
@@ -78,10 +78,10 @@ func (r *Run) notify(n notice) {
 }
 
 // applyNotices does what notices say, and reports whether any record has changed.
-func (r *Run) applyNotices(records []store.Record, notices []notice) (hasChanged bool) {
+func (r *Run) applyNotices(records []record.Record, notices []notice) (hasChanged bool) {
 	now := r.c.now()
 	for _, n := range notices {
-		i, known := store.Search(records, n.path)
+		i, known := record.Search(records, n.path)
 		if !known {
 			continue
 		}
@@ -93,16 +93,16 @@ func (r *Run) applyNotices(records []store.Record, notices []notice) (hasChanged
 }
 
 // applyNotice does what a notice says, and reports whether the record has changed.
-func applyNotice(rec *store.Record, n notice, now int64) bool {
+func applyNotice(rec *record.Record, n notice, now int64) bool {
 	if n.credits {
 		credit(rec)
 		return true
 	}
 	switch n.cause {
-	case store.ByOperator, store.ByFile, store.ByWrite:
+	case record.ByOperator, record.ByFile, record.ByWrite:
 		demand(rec, n.cause)
 		return true
-	case store.ByLinks:
+	case record.ByLinks:
 		if !mayBeBack(rec, now) {
 			return false
 		}
@@ -114,17 +114,17 @@ func applyNotice(rec *store.Record, n notice, now int64) bool {
 }
 
 // demand makes a page due at once.
-func demand(rec *store.Record, cause store.Cause) {
+func demand(rec *record.Record, cause record.Cause) {
 	rec.Due = 0
 	rec.Cause = cause
 }
 
 // isDemanded reports whether a page that was fetched before is due at once, by its cause.
-func isDemanded(rec *store.Record) bool { return rec.Due == 0 }
+func isDemanded(rec *record.Record) bool { return rec.Due == 0 }
 
 // signal makes a page due at once, unless signals like this one were false lately. That a list of posts has dropped the
 // oldest one says nothing of what visitors get.
-func signal(rec *store.Record, cause store.Cause, now int64) bool {
+func signal(rec *record.Record, cause record.Cause, now int64) bool {
 	isSet := now < rec.Muted && rec.Muted <= now+day<<maxFalse // else the clock was set back
 	isMuted := isSet && cause == rec.FalseBy
 	if isMuted || isDemanded(rec) {
@@ -136,7 +136,7 @@ func signal(rec *store.Record, cause store.Cause, now int64) bool {
 
 // mute notes whether the signal was false by which a page was fetched: such a page is not signalled again for a day,
 // and then twice as long.
-func (r *Run) mute(before, rec *store.Record, came comparison) {
+func (r *Run) mute(before, rec *record.Record, came comparison) {
 	of := classOf(before.Cause)
 	isSignal := of == byList || of == bySignal
 	if !isSignal || !isDemanded(before) {
@@ -154,34 +154,34 @@ func (r *Run) mute(before, rec *store.Record, came comparison) {
 	}
 	rec.FalseBy = before.Cause
 	rec.False = min(rec.False+1, maxFalse)
-	if before.Cause == store.ByList && rec.False <= listPatience {
+	if before.Cause == record.ByList && rec.False <= listPatience {
 		return
 	}
 	rec.Muted = rec.Fetched + day<<(rec.False-1)
 }
 
 // credit counts a new page for the hub that has led to it.
-func credit(rec *store.Record) {
+func credit(rec *record.Record) {
 	rec.Hub += hubUnit
 	often := HubInterval(scoreOf(rec))
 	isPage := rec.Status == 200 && rec.Failing == 0
 	if at := rec.Fetched + often; isPage && often != 0 && at < rec.Due {
 		rec.Due = at
-		rec.Cause = store.ByHub
+		rec.Cause = record.ByHub
 	}
 }
 
 // scoreOf returns a page's score as a hub when it was last fetched.
-func scoreOf(rec *store.Record) float64 { return float64(rec.Hub) / hubUnit }
+func scoreOf(rec *record.Record) float64 { return float64(rec.Hub) / hubUnit }
 
 // decayedHub returns a page's score as a hub now.
-func decayedHub(before *store.Record, now int64) uint32 {
+func decayedHub(before *record.Record, now int64) uint32 {
 	return uint32(math.Round(Decayed(float64(before.Hub), now-before.Fetched)))
 }
 
 // settleFinders has the finders of new pages credited, once it was seen whether these are listed, and reports whether
 // there were any.
-func (r *Run) settleFinders(records []store.Record) (any bool) {
+func (r *Run) settleFinders(records []record.Record) (any bool) {
 	for i := range records {
 		rec := &records[i]
 		wasSelected := rec.Fetched < r.began // or left out: in either case that is known now
@@ -198,14 +198,14 @@ func (r *Run) settleFinders(records []store.Record) (any bool) {
 }
 
 // awaitsCredit reports whether a page was fetched, and its finder does not know whether it is listed.
-func awaitsCredit(rec *store.Record) bool {
+func awaitsCredit(rec *record.Record) bool {
 	return !rec.Credited && rec.Finder != "" && rec.Fetched != 0
 }
 
 // keepsLinks reports whether the links of a page are kept, to see which are gone: those of hubs and of the front page.
-func (r *Run) keepsLinks(rec *store.Record) bool {
+func (r *Run) keepsLinks(rec *record.Record) bool {
 	isHub := HubInterval(scoreOf(rec)) != 0
-	return rec.Flags&store.Made != 0 && (isHub || r.isFront(rec))
+	return rec.Flags&record.Made != 0 && (isHub || r.isFront(rec))
 }
 
 // noteLost has pages fetched to which a page does not link any more, given its links before and now.
@@ -215,7 +215,7 @@ func (r *Run) noteLost(known, now []string) {
 		return
 	}
 	for _, path := range lost {
-		r.notify(notice{path: path, cause: store.ByLostLink})
+		r.notify(notice{path: path, cause: record.ByLostLink})
 	}
 }
 
@@ -225,13 +225,13 @@ func (r *Run) noteNew(targets []string) {
 		return
 	}
 	for _, path := range targets {
-		r.notify(notice{path: path, cause: store.ByLinks})
+		r.notify(notice{path: path, cause: record.ByLinks})
 	}
 }
 
 // mayBeBack reports whether a new link to a page suggests that it is there again. Within the first hour, pages that are
 // gone are fetched often enough.
-func mayBeBack(rec *store.Record, now int64) bool {
+func mayBeBack(rec *record.Record, now int64) bool {
 	return rec.Fetched != 0 && rec.Failing == 0 && isRefusal(rec) && now-rec.Fetched >= hour
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 var began = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -165,7 +165,7 @@ func savedSite(lists, pages int) *static {
 }
 
 // lookAt crawls after a write for a time, and returns what was requested.
-func lookAt(t *testing.T, c *Crawler, s *static, gen *store.Generation, lasts time.Duration, paths ...string) (*store.Generation, []string) {
+func lookAt(t *testing.T, c *Crawler, s *static, gen *record.Generation, lasts time.Duration, paths ...string) (*record.Generation, []string) {
 	t.Helper()
 	look := &Look{Written: time.Now().Unix(), Paths: paths}
 	time.Sleep(time.Second)
@@ -306,7 +306,7 @@ func TestConfirmedSoon(t *testing.T) {
 		s.pages["/page-0-1"] = "another text"
 		delete(s.pages, "/page-0-2")
 		gen, requested := lookAt(t, c, s, gen, 9*time.Second)
-		changed := pathsIf(t, gen, func(rec *store.Record) bool { return rec.Changed != 0 })
+		changed := pathsIf(t, gen, func(rec *record.Record) bool { return rec.Changed != 0 })
 		if changed != "/page-0-1" || !strings.Contains(statuses(t, gen), "/page-0-2 404") {
 			t.Errorf("%s changed, of %s", changed, statuses(t, gen))
 		}

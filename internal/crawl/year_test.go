@@ -17,7 +17,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // The simulation of a site that changes for a year, behind the decisions of this package: which pages are due, by what,
@@ -332,11 +332,11 @@ type simulation struct {
 	crawler *Crawler
 	run     *Run
 	worker  *worker
-	records []*store.Record // by page; nil: it is not known
+	records []*record.Record // by page; nil: it is not known
 	due     timers
 	waiting []pending
 	fresh   []int // pages whose finders are to be told
-	load    store.Workload
+	load    record.Workload
 	spent   int // requests of this minute
 }
 
@@ -369,13 +369,13 @@ func simulate(pages, learning, days int) *simulation {
 // begin begins a refresh.
 func (s *simulation) begin() {
 	if (s.now/minute)%(6*60) == 0 || s.load.Upstream == 0 {
-		s.load = store.Workload{}
+		s.load = record.Workload{}
 		for _, rec := range s.records {
 			if rec == nil || rec.Fetched == 0 {
 				continue
 			}
 			s.load.Upstream++
-			if rec.Cause == store.ByHub && rec.Due > rec.Fetched {
+			if rec.Cause == record.ByHub && rec.Due > rec.Fetched {
 				s.load.Hubs += int(day / (rec.Due - rec.Fetched))
 			}
 		}
@@ -383,7 +383,7 @@ func (s *simulation) begin() {
 	s.run = &Run{c: s.crawler, batch: s.now, began: s.now}
 	s.run.p = Policy{
 		Scope: "/", Links: true, Discover: true, Depth: 250, Expire: 90 * 24 * time.Hour,
-		Counts: func(*store.Record) bool { return true },
+		Counts: func(*record.Record) bool { return true },
 	}
 	s.run.links = links{cleaner: origin.NewCleaner(nil), seen: make(map[uint64]uint8), max: math.MaxInt}
 	s.run.pace = s.crawler.o.Limiter.update(s.crawler, s.load)
@@ -395,7 +395,7 @@ func (s *simulation) discover(id int, depth uint8, finder string, credited bool)
 	for len(s.records) <= id {
 		s.records = append(s.records, nil)
 	}
-	rec := &store.Record{Path: s.pages[id].path, Depth: depth, Finder: finder, Credited: credited}
+	rec := &record.Record{Path: s.pages[id].path, Depth: depth, Finder: finder, Credited: credited}
 	s.records[id] = rec
 }
 
@@ -404,7 +404,7 @@ func (s *simulation) minute() {
 	s.spent = 1 // the probe requests the front page
 	s.begin()
 	for _, id := range s.fresh {
-		s.run.settleFinders([]store.Record{*s.records[id]})
+		s.run.settleFinders([]record.Record{*s.records[id]})
 		s.records[id].Credited = true
 	}
 	s.fresh = nil
@@ -439,7 +439,7 @@ func (s *simulation) applyNotices() (any bool) {
 		if id >= len(s.records) || s.records[id] == nil {
 			continue
 		}
-		records := []store.Record{*s.records[id]}
+		records := []record.Record{*s.records[id]}
 		if s.run.applyNotices(records, []notice{n}) {
 			*s.records[id] = records[0]
 			s.plan(id)
@@ -644,7 +644,7 @@ type live struct {
 	figures
 	epoch int64
 	spent int
-	seen  map[string]store.Record
+	seen  map[string]record.Record
 }
 
 func (l *live) now() int64 { return time.Now().Unix() - l.epoch }
@@ -672,7 +672,7 @@ func (l *live) Fetch(_ context.Context, r Request) (*Response, error) {
 }
 
 // look notes what has become known, and lists the pages that return 200.
-func (l *live) look(t *testing.T, gen *store.Generation) *store.Generation {
+func (l *live) look(t *testing.T, gen *record.Generation) *record.Generation {
 	for rec, err := range gen.Records(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
@@ -681,7 +681,7 @@ func (l *live) look(t *testing.T, gen *store.Generation) *store.Generation {
 		if rec.Fetched == before.Fetched {
 			continue
 		}
-		l.seen[rec.Path] = store.Record{Fetched: rec.Fetched, Changed: rec.Changed}
+		l.seen[rec.Path] = record.Record{Fetched: rec.Fetched, Changed: rec.Changed}
 		if id, known := l.byPath[rec.Path]; known {
 			l.known(l.pages[id], l.now(), before.Fetched == 0, rec.Status != http.StatusOK, rec.Changed != before.Changed)
 		}
@@ -743,7 +743,7 @@ func TestYearCrawled(t *testing.T) {
 		days = 14
 	}
 	simulated := simulate(pages, 0, days)
-	crawled := &live{world: newWorld(1, pages), seen: make(map[string]store.Record)}
+	crawled := &live{world: newWorld(1, pages), seen: make(map[string]record.Record)}
 	synctest.Test(t, func(t *testing.T) { crawled.crawlFor(t, pages, days) })
 	t.Logf("%d days:\n%s\n%s\n%s", days, yearHead, simulated.row(pages, "simulated"), crawled.row(pages, "crawled"))
 	simulatedMean, _ := simulated.hourly(days)

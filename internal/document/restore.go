@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const storedStem = "sitemap" // begins the names of stored documents
@@ -20,7 +20,7 @@ type setMeta struct {
 }
 
 // Documents returns the set in the form that [Restore] takes; nil: nothing.
-func (s *Set) Documents() (meta json.RawMessage, documents []store.StoredDocument, err error) {
+func (s *Set) Documents() (meta json.RawMessage, documents []record.StoredDocument, err error) {
 	if s == nil {
 		return nil, nil, nil
 	}
@@ -33,17 +33,17 @@ func (s *Set) Documents() (meta json.RawMessage, documents []store.StoredDocumen
 		if d.Type == "" {
 			name += gzipExtension
 		}
-		documents = append(documents, store.NewDocument(name, meta, d.Gzip))
+		documents = append(documents, record.NewDocument(name, meta, d.Gzip))
 	}
 	meta, err = json.Marshal(setMeta{s.retired, s.LeftOut, len(documents)})
 	return meta, documents, err
 }
 
 // Restore returns the set whose documents g has. meta is as returned by [Set.Documents]. Documents that
-// previous has, which may be nil, are not read. Errors are as of [store.Generation.Document], or match
-// [store.ErrDamaged].
+// previous has, which may be nil, are not read. Errors are as of [record.Generation.Document], or match
+// [record.ErrDamaged].
 func Restore(
-	ctx context.Context, meta json.RawMessage, g *store.Generation, previous *Set,
+	ctx context.Context, meta json.RawMessage, g *record.Generation, previous *Set,
 ) (_ *Set, err error) {
 	var m setMeta
 	malformed := json.Unmarshal(meta, &m)
@@ -52,7 +52,7 @@ func Restore(
 		name := strings.TrimSuffix(strings.TrimPrefix(stored.Name, storedStem), gzipExtension)
 		d := &Document{Name: name, Section: SectionOf(name)}
 		malformed = errors.Join(malformed, json.Unmarshal(stored.Meta, d))
-		d.Modified = store.ClampTime(d.Modified)
+		d.Modified = record.ClampTime(d.Modified)
 		known := previous.Find(d.Name)
 		if known != nil && isSame(known, d) {
 			d.Gzip = known.Gzip
@@ -76,7 +76,7 @@ func Restore(
 		malformed = errors.Join(malformed, errors.New("documents are missing"))
 	}
 	if malformed != nil {
-		return nil, fmt.Errorf("restoring the sitemap: %w: %w", store.ErrDamaged, malformed)
+		return nil, fmt.Errorf("restoring the sitemap: %w: %w", record.ErrDamaged, malformed)
 	}
 	s.complete()
 	s.leadOn()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 func TestNames(t *testing.T) {
@@ -211,9 +211,9 @@ func TestRestore(t *testing.T) {
 }
 
 // kept returns a generation with the documents of a set.
-func kept(t testing.TB, s *Set) (meta json.RawMessage, g *store.Generation) {
+func kept(t testing.TB, s *Set) (meta json.RawMessage, g *record.Generation) {
 	t.Helper()
-	st := store.New(store.NewMemory(), "")
+	st := record.New(record.NewMemory(), "")
 	meta, documents, err := s.Documents()
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestRestoreMalformed(t *testing.T) {
 	spoilt[1].Meta = nil
 	for name, test := range map[string]struct {
 		meta      string
-		documents []store.StoredDocument
+		documents []record.StoredDocument
 	}{
 		"nothing":            {"{}", nil},
 		"no index":           {string(meta), all[1:]},
@@ -251,7 +251,7 @@ func TestRestoreMalformed(t *testing.T) {
 		"no meta":            {"", all},
 		"no document's meta": {string(meta), spoilt},
 	} {
-		if s, err := Restore(t.Context(), json.RawMessage(test.meta), g.WithDocuments(nil, test.documents), nil); !errors.Is(err, store.ErrDamaged) {
+		if s, err := Restore(t.Context(), json.RawMessage(test.meta), g.WithDocuments(nil, test.documents), nil); !errors.Is(err, record.ErrDamaged) {
 			t.Errorf("%s: got %+v, %v", name, s, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Why an alternate is left out.
@@ -64,7 +64,7 @@ func (s *alternateSets) isLanguage(hreflang string) bool {
 }
 
 // alternatesOf returns the alternates with which a listed page is listed, and those that are left out.
-func (s *Selection) alternatesOf(rec *store.Record) (kept []page.Alternate, leftOut []AlternateLeftOut) {
+func (s *Selection) alternatesOf(rec *record.Record) (kept []page.Alternate, leftOut []AlternateLeftOut) {
 	for _, a := range rec.Extensions().Alternates {
 		if why := s.whyLeftOut(rec.Path, a); why != "" {
 			leftOut = append(leftOut, AlternateLeftOut{a, why})

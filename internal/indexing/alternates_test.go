@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // alternates are pairs of a language and a URL, or a path on the site, separated by spaces.
@@ -22,14 +22,14 @@ func alternates(pairs string) (list []page.Alternate) {
 }
 
 // speaking are records with their alternates: as of [recs], each followed by "|" and pairs.
-func speaking(specs string) (records []store.Record) {
+func speaking(specs string) (records []record.Record) {
 	for spec := range strings.SplitSeq(specs, "; ") {
 		spec, pairs, _ := strings.Cut(spec, "|")
 		r := rec(spec)
 		r.Alternates = alternates(pairs)
 		records = append(records, r)
 	}
-	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(records, func(a, b record.Record) int { return strings.Compare(a.Path, b.Path) })
 	return records
 }
 

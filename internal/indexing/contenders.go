@@ -4,7 +4,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // hash stands for a path while pages are compared.
@@ -45,7 +45,7 @@ func newContenders(n int) *contenders {
 }
 
 // add adds a page whose own status is Indexable or CanonicalOther.
-func (c *contenders) add(rec *store.Record, r *Options, own Status) {
+func (c *contenders) add(rec *record.Record, r *Options, own Status) {
 	name := nameKey(rec.Path)
 	x := contender{
 		path:     bareHash(rec.Path),
@@ -58,7 +58,7 @@ func (c *contenders) add(rec *store.Record, r *Options, own Status) {
 	if own == CanonicalOther {
 		x.canonical = bareHash(rec.Canonical)
 		// What is not listed for want of a link must not have another page listed.
-		if !x.lacksLink || rec.Flags&store.Target != 0 {
+		if !x.lacksLink || rec.Flags&record.Target != 0 {
 			c.targets[x.canonical] = 0
 		}
 	}

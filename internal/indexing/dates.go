@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Mode is where the dates of listed pages come from.
@@ -83,7 +83,7 @@ const (
 )
 
 // evidence returns the times that a page has. What lies in the future, or before there was a web, is none.
-func (d *dates) evidence(rec *store.Record) [evidenceKinds]date {
+func (d *dates) evidence(rec *record.Record) [evidenceKinds]date {
 	all := [evidenceKinds]date{
 		declared: declaredDate(rec),
 		listed:   listDate(rec),
@@ -97,15 +97,15 @@ func (d *dates) evidence(rec *store.Record) [evidenceKinds]date {
 	return all
 }
 
-func (d *dates) isPossible(rec *store.Record, unix int64) bool {
+func (d *dates) isPossible(rec *record.Record, unix int64) bool {
 	return page.Earliest <= unix && unix <= max(d.rules.Now.Unix(), rec.Fetched)
 }
 
 // declaredDate returns the date that a page declares, unless that is another one in each response.
-func declaredDate(rec *store.Record) date {
+func declaredDate(rec *record.Record) date {
 	const slack = 2 * 60
-	at := date{rec.Declared, rec.Flags&store.DeclaredDay != 0}
-	isOfResponse := rec.Flags&store.DeclaredMoves != 0
+	at := date{rec.Declared, rec.Flags&record.DeclaredDay != 0}
+	isOfResponse := rec.Flags&record.DeclaredMoves != 0
 	if rec.IsFile() {
 		// As by templates: it is not in the file, which is older.
 		isOfResponse = at.unix > rec.ModTime+slack && at.last() >= rec.Fetched-slack
@@ -118,8 +118,8 @@ func declaredDate(rec *store.Record) date {
 
 // listDate returns the date that a list gives a page, or gave until it dropped the page, which was not fetched since; zero:
 // none does.
-func listDate(rec *store.Record) date {
-	isDay := rec.Flags&store.ModDay != 0
+func listDate(rec *record.Record) date {
+	isDay := rec.Flags&record.ModDay != 0
 	if rec.Version != 0 { // then ModTime is the file's
 		return date{rec.ListDate, isDay}
 	}
@@ -128,7 +128,7 @@ func listDate(rec *store.Record) date {
 
 // ownTime returns when the page was modified: by the file, if it is served as it is, else by the Last-Modified header; 0:
 // neither says.
-func ownTime(rec *store.Record) int64 {
+func ownTime(rec *record.Record) int64 {
 	if rec.IsFile() && rec.ModTime != 0 {
 		return rec.ModTime
 	}
@@ -141,13 +141,13 @@ func ownTime(rec *store.Record) int64 {
 }
 
 // isDatable reports whether a record is of a page whose text is known.
-func isDatable(rec *store.Record) bool {
+func isDatable(rec *record.Record) bool {
 	return rec.First != 0 && rec.Status == 200 && rec.Absent == 0
 }
 
 // add takes a record into account.
-func (d *dates) add(rec *store.Record) {
-	d.looks = d.looks || rec.Cause == store.ByWrite
+func (d *dates) add(rec *record.Record) {
+	d.looks = d.looks || rec.Cause == record.ByWrite
 	if !isDatable(rec) {
 		return
 	}
@@ -172,12 +172,12 @@ func (d *dates) decide() {
 }
 
 // of returns the selection of a page, which is listed or not.
-func (d *dates) of(rec *store.Record, isListed bool) store.Selected {
+func (d *dates) of(rec *record.Record, isListed bool) record.Selected {
 	text, dated := d.ofText(rec)
 	if newer := d.restated(rec); newer.unix > text.unix {
 		text = newer
 	}
-	s := store.Selected{Listed: isListed, Text: text.unix, TextDay: text.day, Dated: dated}
+	s := record.Selected{Listed: isListed, Text: text.unix, TextDay: text.day, Dated: dated}
 	shown := d.shown(rec, text)
 	if isListed && d.isPossible(rec, shown.unix) {
 		s.LastMod = shown.unix
@@ -187,7 +187,7 @@ func (d *dates) of(rec *store.Record, isListed bool) store.Selected {
 }
 
 // shown returns the date that is listed for a page, given that of its text.
-func (d *dates) shown(rec *store.Record, text date) date {
+func (d *dates) shown(rec *record.Record, text date) date {
 	list := listDate(rec)
 	switch {
 	case d.rules.Dates == Off:
@@ -204,12 +204,12 @@ func (d *dates) shown(rec *store.Record, text date) date {
 
 // isUnsteady reports whether the text of a page is another one at each fetch, so that it says nothing about when the
 // page has changed.
-func isUnsteady(rec *store.Record) bool {
-	return rec.Streak >= maxStreak || rec.Steadiness == store.Noisy
+func isUnsteady(rec *record.Record) bool {
+	return rec.Streak >= maxStreak || rec.Steadiness == record.Noisy
 }
 
 // ofText returns the date of the page's present text, but for what is stated anew, and the batch from which it was decided.
-func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
+func (d *dates) ofText(rec *record.Record) (text date, dated int64) {
 	batch := rec.Batch()
 	before := date{rec.Selected.Text, rec.Selected.TextDay}
 	isOpen := batch == d.rules.OpenBatch || rec.Steadiness.IsInDoubt() || d.waits(rec, batch)
@@ -227,17 +227,17 @@ func (d *dates) ofText(rec *store.Record) (text date, dated int64) {
 }
 
 // waits reports whether the date of a page waits for what other pages show, of a deployment or of a look at what was saved.
-func (d *dates) waits(rec *store.Record, batch int64) bool {
+func (d *dates) waits(rec *record.Record, batch int64) bool {
 	if rec.IsFile() {
 		return d.waiting.isOpen(batch)
 	}
 	const lookTime = 60 // seconds from the write to the end of the look
 	isOver := int64(rec.Found)+lookTime < d.rules.Now.Unix()
-	return d.looks && !isOver && rec.FoundBy == store.ByWrite
+	return d.looks && !isOver && rec.FoundBy == record.ByWrite
 }
 
 // isOfTemplate reports whether the last change of a page's text, which has no date yet, is the template's.
-func (d *dates) isOfTemplate(rec *store.Record) bool {
+func (d *dates) isOfTemplate(rec *record.Record) bool {
 	if !rec.AwaitsDate() || rec.Selected.Dated == 0 {
 		return false
 	}
@@ -247,13 +247,13 @@ func (d *dates) isOfTemplate(rec *store.Record) bool {
 
 // isTakenBack reports whether the last change of a page's text was dated in the last day, and turns out to be the
 // template's.
-func (d *dates) isTakenBack(rec *store.Record) bool {
+func (d *dates) isTakenBack(rec *record.Record) bool {
 	isRecent := rec.Changed > d.rules.Now.Unix()-day
 	return isRecent && !rec.AwaitsDate() && d.rounds[rec.IsFile()].isTemplateSince(rec)
 }
 
 // ofNew is rule 10. The pages of an upload, or of a build, have no date.
-func (d *dates) ofNew(rec *store.Record) date {
+func (d *dates) ofNew(rec *record.Record) date {
 	all := d.counted(rec)
 	if d.uploads.has(all[own]) {
 		all[own] = date{}
@@ -262,13 +262,13 @@ func (d *dates) ofNew(rec *store.Record) date {
 }
 
 // statedBy returns the first date that a page or a list states, and no build.
-func (d *dates) statedBy(rec *store.Record) date {
+func (d *dates) statedBy(rec *record.Record) date {
 	all := d.counted(rec)
 	return cmp.Or(all[declared], all[listed])
 }
 
 // counted is the evidence without the dates of a build. A list that the operator names is believed.
-func (d *dates) counted(rec *store.Record) [evidenceKinds]date {
+func (d *dates) counted(rec *record.Record) [evidenceKinds]date {
 	all := d.evidence(rec)
 	if d.stated[declared].areOfBuild(all[declared]) {
 		all[declared] = date{}
@@ -281,7 +281,7 @@ func (d *dates) counted(rec *store.Record) [evidenceKinds]date {
 
 // ofEdit is rule 9. Evidence from before the last fetch of the former text is not that of the change, and neither is the time of
 // a file that was written again since, as by the next deployment.
-func (d *dates) ofEdit(rec *store.Record) date {
+func (d *dates) ofEdit(rec *record.Record) date {
 	for kind, e := range d.counted(rec) {
 		isWrittenAgain := kind == own && e.unix > rec.Changed
 		// In the second of that fetch, it may have changed since.
@@ -299,22 +299,22 @@ func (d *dates) ofEdit(rec *store.Record) date {
 // isFoundSoon reports whether so little time was between two fetches that the day on which a change was found is that of the
 // change, to within one. A page that is fetched once a day comes somewhat later in its turn. The clock may be set back
 // meanwhile: then neither time says anything.
-func isFoundSoon(rec *store.Record) bool {
+func isFoundSoon(rec *record.Record) bool {
 	elapsed := int64(rec.Found) - rec.Before
 	return elapsed >= 0 && elapsed < 30*hour
 }
 
 // textFoundAt is when a text of the page was last found that was not known.
-func textFoundAt(rec *store.Record) int64 { return max(rec.First, rec.Changed, int64(rec.Found)) }
+func textFoundAt(rec *record.Record) int64 { return max(rec.First, rec.Changed, int64(rec.Found)) }
 
 // restated is rule 11: the date that the page or a list states, if it was stated since the text was found. A file tells by
 // itself that it declares its date anew, an application by a date that is later than that.
-func (d *dates) restated(rec *store.Record) date {
+func (d *dates) restated(rec *record.Record) date {
 	found := textFoundAt(rec)
-	if rec.IsFile() && rec.Flags&store.DeclaredMoves != 0 {
+	if rec.IsFile() && rec.Flags&record.DeclaredMoves != 0 {
 		found = 0
 	}
-	isOpen := rec.Steadiness == store.DateInDoubt || rec.IsFile() && d.waiting.isOpen(rec.Fetched)
+	isOpen := rec.Steadiness == record.DateInDoubt || rec.IsFile() && d.waiting.isOpen(rec.Fetched)
 	// Of nearly all pages, nothing is newer: the dates of other pages need not be looked at.
 	mayBeNewer := max(rec.Declared, listDate(rec).unix) > found
 	if !isDatable(rec) || rec.Selected.Dated == 0 || isOpen || !mayBeNewer {
@@ -334,7 +334,7 @@ type times struct {
 
 func (t *times) add(e date) {
 	if e.unix != 0 {
-		t.unix = append(t.unix, store.Unix32(e.unix))
+		t.unix = append(t.unix, record.Unix32(e.unix))
 	}
 }
 
@@ -344,8 +344,8 @@ func (t *times) within(from, to int64) int {
 		slices.Sort(t.unix)
 		t.isSorted = true
 	}
-	first, _ := slices.BinarySearch(t.unix, store.Unix32(from))
-	end, _ := slices.BinarySearch(t.unix, store.Unix32(to))
+	first, _ := slices.BinarySearch(t.unix, record.Unix32(from))
+	end, _ := slices.BinarySearch(t.unix, record.Unix32(to))
 	return end - first
 }
 
@@ -374,7 +374,7 @@ type uploads struct {
 	lastFound int64 // when the last of the old ones was found
 }
 
-func (u *uploads) add(rec *store.Record, e date) {
+func (u *uploads) add(rec *record.Record, e date) {
 	if e.unix != 0 {
 		u.timed++
 	}

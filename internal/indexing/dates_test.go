@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const day0 = int64(1_700_000_000)
 
 // files are pages whose files have these times, first read in a batch.
-func files(batch int64, modTimes ...int64) []store.Record {
-	records := make([]store.Record, len(modTimes))
+func files(batch int64, modTimes ...int64) []record.Record {
+	records := make([]record.Record, len(modTimes))
 	for i, at := range modTimes {
 		records[i] = rec(fmt.Sprintf("/%06d =%d file", i, i))
 		records[i].ModTime, records[i].First = at, batch
@@ -26,7 +26,7 @@ func files(batch int64, modTimes ...int64) []store.Record {
 }
 
 // dated counts the pages that are listed with a date.
-func dated(t *testing.T, records []store.Record, r Options) (n int) {
+func dated(t *testing.T, records []record.Record, r Options) (n int) {
 	t.Helper()
 	pages, _ := run(t, generation(t, 1000, records), r)
 	for _, p := range pages {
@@ -37,7 +37,7 @@ func dated(t *testing.T, records []store.Record, r Options) (n int) {
 	return n
 }
 
-func load(t testing.TB, g *store.Generation) (records []store.Record) {
+func load(t testing.TB, g *record.Generation) (records []record.Record) {
 	t.Helper()
 	for r, err := range g.Records(context.Background()) {
 		if err != nil {
@@ -132,7 +132,7 @@ func TestStatedDates(t *testing.T) {
 		"declared, beside a list's": {build + " declared:day0+Nh", false, 40},
 		"the future and the past":   {"declared:now+Nh mod:day0-438000h", false, 0},
 	} {
-		var records []store.Record
+		var records []record.Record
 		for i := range 40 {
 			records = append(records, rec(fmt.Sprintf("/%02d first:day0 ", i)+strings.ReplaceAll(test.record, "N", fmt.Sprint(24*(i+1)))))
 		}
@@ -189,7 +189,7 @@ func TestDateOfText(t *testing.T) {
 			now := rec("/a " + test.record)
 			at, isDay := strings.CutSuffix(test.want, " day")
 			for _, again := range []string{"", ", again"} { // it is decided once
-				_, res := run(t, generation(t, 1000, []store.Record{now}), r)
+				_, res := run(t, generation(t, 1000, []record.Record{now}), r)
 				now = load(t, res.Generation)[0]
 				if got := now.Selected; got.Text != instant(at) || got.TextDay != isDay {
 					t.Errorf("%s%s: got %+v, want %s", test.name, again, got, test.want)
@@ -251,7 +251,7 @@ func TestShown(t *testing.T) {
 		o.Dates = test.mode
 		o.TrustLists = test.trusted
 		r := rec("/a mod:day0+3s first:day0+24h text:day0+4s dated:day0+24h listed lastmod:day0+1h " + test.record)
-		pages, _ := run(t, generation(t, 1000, []store.Record{r}), o)
+		pages, _ := run(t, generation(t, 1000, []record.Record{r}), o)
 		at, isDay := strings.CutSuffix(test.want, " day")
 		if got := pages[0]; got.LastMod != instant(at) || got.LastModDay != isDay {
 			t.Errorf("%s: got %d %t, want %s", test.name, got.LastMod, got.LastModDay, test.want)
@@ -311,7 +311,7 @@ func TestRound(t *testing.T) {
 		{"dated, and the text of before is back", "1 back ago:1h; 9 same", edit, edit},
 	} {
 		for _, isFile := range []bool{true, false} {
-			var records []store.Record
+			var records []record.Record
 			first := 0 // how many pages are looked at
 			for group := range strings.SplitSeq(kinds.Replace(test.pages), "; ") {
 				words := strings.Fields(group)
@@ -475,14 +475,14 @@ func TestOpenBatch(t *testing.T) {
 func TestTakenBack(t *testing.T) {
 	r := round{isRedesign: true, since: 10_000, alike: map[uint64]int{7: 5}, fetched: []uint32{20_000}, looked: 10}
 	for name, test := range map[string]struct {
-		rec  store.Record
+		rec  record.Record
 		want bool
 	}{
-		"an application's page":   {store.Record{Found: 20_000, Difference: 1}, true},
-		"found long before":       {store.Record{Found: 1, Difference: 1}, false},
-		"a file":                  {store.Record{Found: 20_000, Difference: 1, Version: 1}, false},
-		"a file, as others":       {store.Record{Found: 20_000, Difference: 7, Version: 1}, true},
-		"found before, as others": {store.Record{Found: 1, Difference: 7}, true},
+		"an application's page":   {record.Record{Found: 20_000, Difference: 1}, true},
+		"found long before":       {record.Record{Found: 1, Difference: 1}, false},
+		"a file":                  {record.Record{Found: 20_000, Difference: 1, Version: 1}, false},
+		"a file, as others":       {record.Record{Found: 20_000, Difference: 7, Version: 1}, true},
+		"found before, as others": {record.Record{Found: 1, Difference: 7}, true},
 	} {
 		if got := r.isTemplateSince(&test.rec); got != test.want {
 			t.Errorf("%s: got %t", name, got)

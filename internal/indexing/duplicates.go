@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // duplicateGroups are the contenders with the same text whose paths differ in case, in which characters are
@@ -98,14 +98,14 @@ type reading struct {
 }
 
 // addReading adds when the text of the contender that comes next was read.
-func (c *contenders) addReading(rec *store.Record, name uint64) {
+func (c *contenders) addReading(rec *record.Record, name uint64) {
 	if rec.IsFile() || rec.Text == 0 {
 		return
 	}
 	r := reading{
 		name:    name,
 		at:      len(c.all),
-		fetched: store.Unix32(rec.Fetched),
+		fetched: record.Unix32(rec.Fetched),
 		changed: rec.Found,
 	}
 	if rec.Selected.Listed {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"sort"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Explanation is the selection of one page.
 type Explanation struct {
-	Record *store.Record // nil: the page is not known, and has no status
+	Record *record.Record // nil: the page is not known, and has no status
 	Status Status
 	Listed bool // perhaps despite its status: see Options.KeepListed
 
@@ -23,7 +23,7 @@ type Explanation struct {
 }
 
 // Explain selects, and returns the selection of one page. Errors are those of [Select].
-func Explain(ctx context.Context, g *store.Generation, r Options, path string) (x Explanation, err error) {
+func Explain(ctx context.Context, g *record.Generation, r Options, path string) (x Explanation, err error) {
 	s, err := Select(ctx, g, r)
 	if err != nil {
 		return x, err
@@ -49,7 +49,7 @@ func Explain(ctx context.Context, g *store.Generation, r Options, path string) (
 }
 
 // original returns the path of the page that stays of a duplicate's group; "": it is not the text of now by which they are one.
-func (s *Selection) original(ctx context.Context, duplicate *store.Record) (string, error) {
+func (s *Selection) original(ctx context.Context, duplicate *record.Record) (string, error) {
 	stays, isGroup := s.groups[duplicateKey(nameKey(duplicate.Path), duplicate.Text)]
 	if !isGroup {
 		return "", nil
@@ -69,7 +69,7 @@ func (s *Selection) find(ctx context.Context, path string) (x Explanation, err e
 	if err != nil {
 		return x, err
 	}
-	if at, isThere := store.Search(records, path); isThere {
+	if at, isThere := record.Search(records, path); isThere {
 		st := s.states[s.chunks[i]+at]
 		x.Record = &records[at]
 		x.Status = st.status

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // large is a site of n pages in folders of 200, of a kind.
-func large(t testing.TB, n int, kind string) *store.Generation {
+func large(t testing.TB, n int, kind string) *record.Generation {
 	const versions = 20
-	records := make([]store.Record, n)
+	records := make([]record.Record, n)
 	for i := range records {
 		records[i] = rec(fmt.Sprintf("/docs/section-%04d/some-page-%07d.html linked file =%d first:day0 mod:day0+%ds declared:day0+%ds", i/200, i, i, 7*i, 11*i))
 	}

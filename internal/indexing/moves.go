@@ -3,7 +3,7 @@ package indexing
 import (
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // How long a page has to stay as it is before search engines are told. Only tests set less.
@@ -19,7 +19,7 @@ const MovedApart = 11 * time.Minute
 // Notices are what a selection is to know of those who are told of changes. The zero value: nobody is.
 type Notices struct {
 	Now     int64 // in Unix seconds
-	Told    int64 // the latest change that any of them was told: see [store.Record.Moved]; 0: nobody is told
+	Told    int64 // the latest change that any of them was told: see [record.Record.Moved]; 0: nobody is told
 	Behind  int64 // the latest change that all of them were told
 	IsKnown bool  // pages that were not listed before are new to everybody
 }
@@ -37,7 +37,7 @@ const (
 )
 
 // moveOf says what has become of a page: rec has the previous selection, and isOther says that it has another text.
-func moveOf(rec *store.Record, status Status, is store.Selected, isOther bool) move {
+func moveOf(rec *record.Record, status Status, is record.Selected, isOther bool) move {
 	was := rec.Selected
 	switch {
 	case is.Listed && !was.Listed:
@@ -53,7 +53,7 @@ func moveOf(rec *store.Record, status Status, is store.Selected, isOther bool) m
 }
 
 // changeOf is moveOf, of a page that stays listed. A first date that is decided only after the page was listed is no change.
-func changeOf(rec *store.Record, is store.Selected, isOther bool) move {
+func changeOf(rec *record.Record, is record.Selected, isOther bool) move {
 	was := rec.Selected
 	hasFirstDate := was.Dated == 0 && is.Dated != 0
 	hasOtherDate := !hasFirstDate && (was.LastMod != is.LastMod || was.Day != is.Day)
@@ -68,7 +68,7 @@ func changeOf(rec *store.Record, is store.Selected, isOther bool) move {
 }
 
 // note notes in a record from when on a move may be told. isOther: the text is another one than when the page was last listed.
-func (n *Notices) note(rec *store.Record, m move, isOther bool) {
+func (n *Notices) note(rec *record.Record, m move, isOther bool) {
 	if n.Told == 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (n *Notices) note(rec *store.Record, m move, isOther bool) {
 
 // set has a move be told once it has lasted for a time: later than all that was told, so that no cursor is beyond it, and long
 // enough after the page's last notice, or no sooner than what it takes the place of.
-func (n *Notices) set(rec *store.Record, lasted time.Duration, isTurn bool) {
+func (n *Notices) set(rec *record.Record, lasted time.Duration, isTurn bool) {
 	const apart = int64(MovedApart / time.Second)
 	last := int64(rec.Moved)
 	isTold := last != 0 && last <= n.Told
@@ -100,17 +100,17 @@ func (n *Notices) set(rec *store.Record, lasted time.Duration, isTurn bool) {
 		last += apart
 	}
 	last = min(last, n.Now+apart) // the clock may have been set back
-	rec.Moved = store.Unix32(max(n.Now+int64(lasted/time.Second), n.Told+1, last))
+	rec.Moved = record.Unix32(max(n.Now+int64(lasted/time.Second), n.Told+1, last))
 	rec.Turned = isTurn
 }
 
 // withdraw has a page be one of which everybody was told who was told up to a time. A cursor may lie within its second.
-func (n *Notices) withdraw(rec *store.Record, told int64) {
-	rec.Moved = min(rec.Moved, store.Unix32(told-1))
+func (n *Notices) withdraw(rec *record.Record, told int64) {
+	rec.Moved = min(rec.Moved, record.Unix32(told-1))
 }
 
 // hasOtherText reports whether a page has another text than when it was last dated, and not by a template.
-func hasOtherText(rec *store.Record, is store.Selected, isTemplate bool) bool {
+func hasOtherText(rec *record.Record, is record.Selected, isTemplate bool) bool {
 	was := rec.Selected
 	isFirst := was.Dated == 0 && rec.Changed == 0
 	return was.Dated != is.Dated && !isFirst && !isTemplate
@@ -118,14 +118,14 @@ func hasOtherText(rec *store.Record, is store.Selected, isTemplate bool) bool {
 
 // isKnown reports whether the change of a page's text counted already, as its date was listed before the text was
 // confirmed: a list told of it.
-func isKnown(rec *store.Record) bool {
+func isKnown(rec *record.Record) bool {
 	was := rec.Selected
 	return !was.Day && rec.Before != 0 && was.LastMod > rec.Before
 }
 
 // isStated reports whether another date is one that the page or a list states anew. Else another of its dates counts, as where the
 // settings have changed, or it was found the same.
-func isStated(rec *store.Record, is store.Selected) bool {
+func isStated(rec *record.Record, is record.Selected) bool {
 	was := rec.Selected
 	if was.LastMod == 0 {
 		return !is.Day && is.LastMod > rec.Fetched // since it was looked at last

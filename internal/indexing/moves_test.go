@@ -3,7 +3,7 @@ package indexing
 import (
 	"testing"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // TestNotices: from when on what has become of a page may be told.
@@ -48,7 +48,7 @@ func TestNotices(t *testing.T) {
 		"the clock was set back":                {ahead, 0, false, edited, true, 20_001, false},
 		"the clock was set back, and told then": {ahead, 19_000, false, edited, true, 20_001, false},
 	} {
-		rec := store.Record{Moved: test.moved, Turned: test.turned}
+		rec := record.Record{Moved: test.moved, Turned: test.turned}
 		test.n.note(&rec, test.move, test.isOther)
 		if rec.Moved != test.want || rec.Turned != test.turns {
 			t.Errorf("%s: got %d, %t, want %d, %t", name, rec.Moved, rec.Turned, test.want, test.turns)

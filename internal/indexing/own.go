@@ -4,18 +4,18 @@ import (
 	"strings"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // ownStatus is the status that a page has by its own record. Indexable and CanonicalOther
 // are preliminary: they depend on other pages.
-func (r *Options) ownStatus(rec *store.Record) Status {
+func (r *Options) ownStatus(rec *record.Record) Status {
 	switch {
 	case r.Filter(&page.Page{Path: rec.Path}) != "":
 		return Excluded
-	case rec.Flags&store.Disallowed != 0:
+	case rec.Flags&record.Disallowed != 0:
 		return Disallowed
-	case rec.Flags&store.Blocked != 0:
+	case rec.Flags&record.Blocked != 0:
 		return Blocked
 	case r.isTooDeep(rec):
 		return TooDeep
@@ -31,10 +31,10 @@ func (r *Options) ownStatus(rec *store.Record) Status {
 
 // isTooDeep reports whether only links name the page, and more of them lead to it than the crawl follows. The pages
 // to which it links itself are not known.
-func (r *Options) isTooDeep(rec *store.Record) bool {
+func (r *Options) isTooDeep(rec *record.Record) bool {
 	isBeyond := r.Depth != 0 && int(rec.Depth) > r.Depth
-	isNamed := rec.Flags&store.Named != 0 || r.isSeed(rec)
-	isFetched := rec.Flags&store.Visited != 0 && r.Visits || r.isUnlinked(rec) // for a visit
+	isNamed := rec.Flags&record.Named != 0 || r.isSeed(rec)
+	isFetched := rec.Flags&record.Visited != 0 && r.Visits || r.isUnlinked(rec) // for a visit
 	return isBeyond && !isNamed && !isFetched
 }
 
@@ -54,24 +54,24 @@ func ofHTTPStatus(status uint16) Status {
 }
 
 // ofContent is the status of a page that returned 200.
-func (r *Options) ofContent(rec *store.Record) Status {
+func (r *Options) ofContent(rec *record.Record) Status {
 	flags := rec.Flags
-	isHTML := flags&store.HTML != 0
-	isNamed := flags&(store.Named|store.Seed|store.Target) != 0
+	isHTML := flags&record.HTML != 0
+	isNamed := flags&(record.Named|record.Seed|record.Target) != 0
 	switch {
 	case !isHTML && (!isNamed || expectsHTML(rec.Path)):
 		return NotHTML
-	case flags&store.Unreadable != 0:
+	case flags&record.Unreadable != 0:
 		return Unreadable
 	case rec.Target != "":
 		return Refresh
 	case rec.NoIndexTag:
 		return NoIndexTag
-	case flags&store.NoIndex != 0:
+	case flags&record.NoIndex != 0:
 		return NoIndex
-	case isHTML && flags&store.Document == 0:
+	case isHTML && flags&record.Document == 0:
 		return NoDocument
-	case flags&store.SoftNotFound != 0 && rec.Path != r.Scope:
+	case flags&record.SoftNotFound != 0 && rec.Path != r.Scope:
 		return SoftNotFound
 	case rec.Failing != 0 && !rec.Selected.Listed:
 		return ServerError // only a listed page keeps its place while it fails
@@ -80,7 +80,7 @@ func (r *Options) ofContent(rec *store.Record) Status {
 }
 
 // ofCanonical is the status of an indexable page by its canonical. A file is itself in any spelling.
-func (r *Options) ofCanonical(rec *store.Record) Status {
+func (r *Options) ofCanonical(rec *record.Record) Status {
 	canonical := rec.Canonical
 	switch {
 	case r.IgnoreCanonicals, canonical == "", page.Bare(canonical) == rec.Path:
@@ -100,19 +100,19 @@ func expectsHTML(path string) bool {
 }
 
 // isImage reports whether a record is of an image that pages show, and of no page.
-func isImage(rec *store.Record) bool {
-	return rec.Flags&(store.Image|store.HTML|store.Named|store.Seed|store.Target) == store.Image
+func isImage(rec *record.Record) bool {
+	return rec.Flags&(record.Image|record.HTML|record.Named|record.Seed|record.Target) == record.Image
 }
 
 // isSeed reports whether the site begins with the page, to which no page needs to link.
-func (r *Options) isSeed(rec *store.Record) bool {
-	return rec.Flags&store.Seed != 0 || rec.Path == r.Scope
+func (r *Options) isSeed(rec *record.Record) bool {
+	return rec.Flags&record.Seed != 0 || rec.Path == r.Scope
 }
 
 // needsLinks reports whether the page is listed only while a page links to it: only links or visitors name it, or a
 // segment of its path begins with "_", as those of parts do.
-func (r *Options) needsLinks(rec *store.Record) bool {
-	isNamed := rec.Flags&store.Named != 0
+func (r *Options) needsLinks(rec *record.Record) bool {
+	isNamed := rec.Flags&record.Named != 0
 	isFromList := isNamed && rec.Version == 0 // the operator's: it has no file
 	switch {
 	case r.isSeed(rec), isFromList:
@@ -125,19 +125,19 @@ func (r *Options) needsLinks(rec *store.Record) bool {
 }
 
 // isUnlinked reports whether a page needs no links as visitors have requested it.
-func (r *Options) isUnlinked(rec *store.Record) bool {
-	return rec.Flags&store.Visited != 0 && r.Unlinked != nil && r.Unlinked(rec.Path)
+func (r *Options) isUnlinked(rec *record.Record) bool {
+	return rec.Flags&record.Visited != 0 && r.Unlinked != nil && r.Unlinked(rec.Path)
 }
 
 // LinksCount reports whether the links of a page that returns 200 and is indexable make others listed: the page is
 // listed, or will be, as it needs no link or has one. So pages that need links never begin to hold each other up.
 // OmitOrphans is no such need: where no source names the front page, all links would begin nowhere.
-func (r *Options) LinksCount(rec *store.Record) bool {
+func (r *Options) LinksCount(rec *record.Record) bool {
 	return rec.Selected.Listed || r.isLinked(rec) || !r.needsLinks(rec)
 }
 
 // isLinked reports whether a listed page linked to the page recently.
-func (r *Options) isLinked(rec *store.Record) bool {
+func (r *Options) isLinked(rec *record.Record) bool {
 	if rec.Linked == 0 {
 		return false
 	}

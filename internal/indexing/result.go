@@ -3,14 +3,14 @@ package indexing
 import (
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Result is the result of a selection.
 type Result struct {
-	Generation     *store.Generation // has the selection in its records; nil: Pages has not ended
-	Listed, Before int               // pages listed now, and by the last published selection
-	LeftOut        [StatusCount]List // pages that are not listed, by status
+	Generation     *record.Generation // has the selection in its records; nil: Pages has not ended
+	Listed, Before int                // pages listed now, and by the last published selection
+	LeftOut        [StatusCount]List  // pages that are not listed, by status
 	Changes        Changes
 	DatesDue       time.Time // when dates can be decided that wait for the end of a deployment; zero: none does
 
@@ -48,7 +48,7 @@ type Changes struct{ Added, Changed, Removed int }
 func (s *Selection) Result() Result { return s.result }
 
 // add counts a record: rec has the previous selection, st is the new one, in which the page is as m says.
-func (r *Result) add(rec *store.Record, st state, m move) {
+func (r *Result) add(rec *record.Record, st state, m move) {
 	if !st.isListed {
 		r.LeftOut[st.status].add(rec.Path)
 	} else if st.isOrphan {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 func TestStatusTable(t *testing.T) {
@@ -32,7 +32,7 @@ func noticing() Options {
 }
 
 // moves returns of which pages something is told, and forgets it.
-func moves(t *testing.T, g *store.Generation) (all []string, forgotten []store.Record) {
+func moves(t *testing.T, g *record.Generation) (all []string, forgotten []record.Record) {
 	t.Helper()
 	records := load(t, g)
 	for i := range records {
@@ -111,7 +111,7 @@ func TestKeptDate(t *testing.T) {
 		want := rec("/a text:day0 dated:day0 " + want)
 		r := rules()
 		r.KeepListed = keep
-		pages, res := run(t, generation(t, 9, []store.Record{now}), r)
+		pages, res := run(t, generation(t, 9, []record.Record{now}), r)
 		if got := load(t, res.Generation)[0].Selected; got != want.Selected || (len(pages) == 1) != keep {
 			t.Errorf("keeping %t: got %+v, want %+v", keep, got, want.Selected)
 		}
@@ -120,13 +120,13 @@ func TestKeptDate(t *testing.T) {
 
 // TestChunksAreKept: chunks in which nothing changed are kept, and others keep digest and due time.
 func TestChunksAreKept(t *testing.T) {
-	var records []store.Record
+	var records []record.Record
 	for i := range 12_000 {
 		records = append(records, rec(fmt.Sprintf("/%06d", i)))
 	}
 	digest := func(first, _ string) uint64 { return hash(first) | 1 }
 	w := generation(t, 9, nil).Writer()
-	w.Put("", records, digest, func(r []store.Record) int64 { return int64(len(r)) })
+	w.Put("", records, digest, func(r []record.Record) int64 { return int64(len(r)) })
 	g, err := w.Generation()
 	if err != nil || len(g.Chunks()) < 6 {
 		t.Fatalf("%d chunks, %v", len(g.Chunks()), err)
@@ -155,7 +155,7 @@ func TestChunksAreKept(t *testing.T) {
 
 	// A small chunk is joined with the next, and is due no later for that.
 	w = g.Writer()
-	w.Put("", records[:10], digest, func([]store.Record) int64 { return 1 })
+	w.Put("", records[:10], digest, func([]record.Record) int64 { return 1 })
 	for i := range g.Chunks()[1:] {
 		w.Keep(i + 1)
 	}
@@ -184,7 +184,7 @@ func TestHints(t *testing.T) {
 func TestExtensions(t *testing.T) {
 	records := recs("/; /x.md; /y.md 404; /z.md")
 	for i := range records[1:] {
-		records[1+i].Flags = store.Image
+		records[1+i].Flags = record.Image
 	}
 	home := &records[0]
 	home.Alternates = alternates("en=/")
@@ -193,7 +193,7 @@ func TestExtensions(t *testing.T) {
 	home.Title = "t"
 	home.Description = "d"
 	home.Depth = 2
-	home.Article = &store.Article{Published: 86400, PublishedDay: true, Headline: "h", Lang: "de"}
+	home.Article = &record.Article{Published: 86400, PublishedDay: true, Headline: "h", Lang: "de"}
 	for name, test := range map[string]struct {
 		extract  html.Options
 		depths   bool
@@ -234,7 +234,7 @@ func TestExtensions(t *testing.T) {
 // page; others are listed as pages name them.
 func TestImages(t *testing.T) {
 	records := recs("/; /a.png image; /b.png image 404; /c.png image; /d.png image blocked; /x/e.png image")
-	records[3].Flags |= store.HTML | store.Document
+	records[3].Flags |= record.HTML | record.Document
 	for _, path := range []string{"/a.png", "/b.png", "/c.png", "/d.png", "/x/e.png", "/f.png"} {
 		records[0].Images = append(records[0].Images, origin+path)
 	}
@@ -264,7 +264,7 @@ func TestOrphans(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	records := recs("/ =1; /a ->/b; /b =2 linked; /B/ =2; /c ->https://example.org/; /d 301; /e refresh; /f 404; /g 404 listed; /index.html =1; /l =3; /l?page=1 =3; /o discovered expired")
-	records[slices.IndexFunc(records, func(r store.Record) bool { return r.Path == "/d" })].Target = "/moved"
+	records[slices.IndexFunc(records, func(r record.Record) bool { return r.Path == "/d" })].Target = "/moved"
 	g := generation(t, 3, records)
 	for path, want := range map[string]string{
 		"/": "indexable true ", "/a": "canonical is another page false /b", "/B/": "duplicate false /b", "/c": "canonical on another site false https://example.org/",
@@ -306,7 +306,7 @@ func TestStops(t *testing.T) {
 
 // failing is a storage that fails to load chunks, or loads damaged ones.
 type failing struct {
-	store.Storage
+	record.Storage
 	err    error
 	damage bool
 }
@@ -324,15 +324,15 @@ func (f *failing) Load(ctx context.Context, key string) ([]byte, error) {
 func TestUnreadableChunk(t *testing.T) {
 	broken := errors.New("input/output error")
 	for name, test := range map[string]struct {
-		breaks func(f *failing, g *store.Generation)
+		breaks func(f *failing, g *record.Generation)
 		want   error // of the first reading
 	}{
-		"error":   {func(f *failing, _ *store.Generation) { f.err = broken }, broken},
-		"damage":  {func(f *failing, _ *store.Generation) { f.damage = true }, store.ErrDamaged},
-		"emptied": {func(f *failing, g *store.Generation) { f.damage = true; _, _ = g.Load(t.Context(), 0) }, nil},
+		"error":   {func(f *failing, _ *record.Generation) { f.err = broken }, broken},
+		"damage":  {func(f *failing, _ *record.Generation) { f.damage = true }, record.ErrDamaged},
+		"emptied": {func(f *failing, g *record.Generation) { f.damage = true; _, _ = g.Load(t.Context(), 0) }, nil},
 	} {
-		f := &failing{Storage: store.NewMemory()}
-		stored := store.New(f, "")
+		f := &failing{Storage: record.NewMemory()}
+		stored := record.New(f, "")
 		if err := stored.Open(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -435,10 +435,10 @@ func TestTold(t *testing.T) {
 // TestDescriptionsOfLargeSites: a site has all of its descriptions, or is too large for any.
 func TestDescriptionsOfLargeSites(t *testing.T) {
 	for n, isKept := range map[int]bool{maxDescribed: true, maxDescribed + 1: false} {
-		records := make([]store.Record, n)
+		records := make([]record.Record, n)
 		for i := range records {
-			records[i] = store.Record{Path: fmt.Sprintf("/%05d", i), Flags: store.Named, Status: 200, Fetched: 1, Description: "d"}
-			records[i].Flags |= store.HTML | store.Document
+			records[i] = record.Record{Path: fmt.Sprintf("/%05d", i), Flags: record.Named, Status: 200, Fetched: 1, Description: "d"}
+			records[i].Flags |= record.HTML | record.Document
 		}
 		r := rules()
 		r.Extract.Descriptions = true

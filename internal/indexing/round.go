@@ -1,7 +1,7 @@
 package indexing
 
 import (
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // round is what the changes of a day have in common, of pages that are files, or of the others. A template changes many pages
@@ -23,14 +23,14 @@ type change struct {
 }
 
 // add takes a page into account that was dated before; isPending says that its last change is to be dated.
-func (r *round) add(rec *store.Record, isPending bool, now int64) {
+func (r *round) add(rec *record.Record, isPending bool, now int64) {
 	if rec.Streak >= maxStreak {
 		return // that its text changes once more says nothing of the others
 	}
 	if rec.IsFile() {
 		r.looked++
 	} else if !rec.Steadiness.IsInDoubt() {
-		r.fetched = append(r.fetched, store.Unix32(rec.Fetched))
+		r.fetched = append(r.fetched, record.Unix32(rec.Fetched))
 	}
 	isRecent := rec.Changed > now-day
 	if rec.Changed == 0 || !isPending && !isRecent {
@@ -49,15 +49,15 @@ func (r *round) add(rec *store.Record, isPending bool, now int64) {
 		r.since = found
 		r.lead = hour
 		// The changes that writes have made before are others.
-		if rec.FoundBy == store.ByWrite {
+		if rec.FoundBy == record.ByWrite {
 			r.lead = hour / 60
 		}
 	}
 }
 
 // isChosen reports whether a page was fetched because it may have changed: it is no sample of the others.
-func isChosen(rec *store.Record) bool {
-	return !rec.IsFile() && (rec.FoundBy.IsChosen() || rec.FoundBy == store.ByList)
+func isChosen(rec *record.Record) bool {
+	return !rec.IsFile() && (rec.FoundBy.IsChosen() || rec.FoundBy == record.ByList)
 }
 
 // decide is called once all pages were added.
@@ -95,12 +95,12 @@ func (r *round) from() int64 {
 }
 
 // isTemplate reports whether a change that is to be dated is the template's.
-func (r *round) isTemplate(rec *store.Record) bool {
+func (r *round) isTemplate(rec *record.Record) bool {
 	return r.isShared(rec.Difference) || r.isRedesign && !isChosen(rec)
 }
 
 // isTemplateSince is isTemplate, of a change of the last day that was dated already. A scan finds all files of a redesign at once.
-func (r *round) isTemplateSince(rec *store.Record) bool {
+func (r *round) isTemplateSince(rec *record.Record) bool {
 	isOfRound := !rec.IsFile() && int64(rec.Found) >= r.from()
 	return r.isShared(rec.Difference) || isOfRound && r.isTemplate(rec)
 }

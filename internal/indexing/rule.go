@@ -1,6 +1,6 @@
 package indexing
 
-import "github.com/seed3295b519/caddy-sitemap/internal/store"
+import "github.com/seed3295b519/caddy-sitemap/internal/record"
 
 // The rules by which a listed page has its date, or none. Those from DatesOff on give no date.
 const (
@@ -25,7 +25,7 @@ const (
 
 // ruleOf returns the rule by which a listed page has its date, or none, by its record as it was published. What a date is
 // decided by is known only while it is decided: later, some rules are those that are left.
-func (d *dates) ruleOf(rec *store.Record) string {
+func (d *dates) ruleOf(rec *record.Record) string {
 	switch {
 	case rec.Selected.LastMod != 0:
 		return ruleOfDate(rec)
@@ -37,7 +37,7 @@ func (d *dates) ruleOf(rec *store.Record) string {
 	return d.ruleOfNone(rec)
 }
 
-func ruleOfDate(rec *store.Record) string {
+func ruleOfDate(rec *record.Record) string {
 	at := date{rec.Selected.LastMod, rec.Selected.Day}
 	isOwn := at.unix == ownTime(rec)
 	switch {
@@ -56,7 +56,7 @@ func ruleOfDate(rec *store.Record) string {
 }
 
 // ruleOfNone is ruleOf, of a page without a date.
-func (d *dates) ruleOfNone(rec *store.Record) string {
+func (d *dates) ruleOfNone(rec *record.Record) string {
 	isOfBuild := d.counted(rec) != d.evidence(rec)
 	switch {
 	case rec.Steadiness.IsInDoubt():

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // Options are the inputs of a selection besides the records.
@@ -38,7 +38,7 @@ type Options struct {
 	Filter   func(p *page.Page) string // why a page is excluded or out of scope; "": it is not
 	Unlinked func(path string) bool    // a visited page needs no incoming links; nil: it does
 
-	Followed  int64         // since when all pages with links were looked at: see [store.Workload]; 0: it is not known
+	Followed  int64         // since when all pages with links were looked at: see [record.Workload]; 0: it is not known
 	OpenBatch int64         // the batch that the crawl has not completed: its texts are not dated yet; 0: none
 	Now       time.Time     // no date is later
 	Interval  time.Duration // between refreshes: how far apart changes may be found that belong together
@@ -50,7 +50,7 @@ type Options struct {
 // Selection is the selection from a generation. It is not safe for concurrent use.
 type Selection struct {
 	rules      Options
-	generation *store.Generation
+	generation *record.Generation
 	states     []state // of the records in order
 	chunks     []int   // index in states of each chunk's first record, and the end
 	groups     duplicateGroups
@@ -69,8 +69,8 @@ type state struct {
 }
 
 // Select decides the status of all records. It reads them chunk by chunk and holds some 50
-// bytes of each until it returns, then 16. Errors are those of [store.Generation.Load].
-func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, error) {
+// bytes of each until it returns, then 16. Errors are those of [record.Generation.Load].
+func Select(ctx context.Context, g *record.Generation, r Options) (*Selection, error) {
 	s := &Selection{
 		rules:      r,
 		generation: g,
@@ -113,7 +113,7 @@ func Select(ctx context.Context, g *store.Generation, r Options) (*Selection, er
 }
 
 // add takes a record into account, in the first reading.
-func (s *Selection) add(rec *store.Record, c *contenders) {
+func (s *Selection) add(rec *record.Record, c *contenders) {
 	own := s.rules.ownStatus(rec)
 	if rec.Selected.Listed {
 		s.result.Before++
@@ -123,7 +123,7 @@ func (s *Selection) add(rec *store.Record, c *contenders) {
 		mayKeep: s.rules.KeepListed && rec.Selected.Listed && !isFinal(own, rec),
 	})
 	s.dates.add(rec)
-	isPicture := rec.Flags&(store.Image|store.HTML|store.Blocked) == store.Image // an error page is HTML
+	isPicture := rec.Flags&(record.Image|record.HTML|record.Blocked) == record.Image // an error page is HTML
 	if isPicture && rec.Status == 200 && rec.Absent == 0 {
 		s.images[hash(rec.Path)] = true
 	}
@@ -138,7 +138,7 @@ func (s *Selection) add(rec *store.Record, c *contenders) {
 func isContender(own Status) bool { return own == Indexable || own == CanonicalOther }
 
 // isFinal reports whether a status cannot be an error: the page is private, or the operator's settings leave it out.
-func isFinal(status Status, rec *store.Record) bool {
+func isFinal(status Status, rec *record.Record) bool {
 	switch status {
 	case Excluded, Disallowed, TooDeep, OverMax:
 		return true
@@ -176,7 +176,7 @@ func (s *Selection) settle(c *contenders) {
 }
 
 // load loads a chunk again. If it was found damaged since, that is an error.
-func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
+func (s *Selection) load(ctx context.Context, i int) ([]record.Record, error) {
 	records, err := s.generation.Load(ctx, i)
 	if err == nil && len(records) != s.chunks[i+1]-s.chunks[i] {
 		err = errors.New("the records changed while they were read")
@@ -189,7 +189,7 @@ func (s *Selection) load(ctx context.Context, i int) ([]store.Record, error) {
 const maxDescribed = 50_000
 
 // Pages reads the records again and yields the listed pages in order. It must be ranged over
-// once. An error, as of [store.Generation.Load] or [store.Writer.Generation], is yielded last.
+// once. An error, as of [record.Generation.Load] or [record.Writer.Generation], is yielded last.
 func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 	return func(yield func(page.Page, error) bool) {
 		w := s.generation.Writer()
@@ -213,7 +213,7 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 				isMoved := s.move(rec, st, selected)
 				changed = changed || isMoved || selected != rec.Selected
 				if selected.Dated != rec.Selected.Dated {
-					rec.Was = store.Unix32(rec.Selected.Text)
+					rec.Was = record.Unix32(rec.Selected.Text)
 					rec.WasDay = rec.Selected.TextDay
 				}
 				rec.Selected = selected
@@ -240,7 +240,7 @@ func (s *Selection) Pages(ctx context.Context) iter.Seq2[page.Page, error] {
 }
 
 // move counts what has become of a page, and reports whether there is something else to tell of it than before.
-func (s *Selection) move(rec *store.Record, st state, selected store.Selected) bool {
+func (s *Selection) move(rec *record.Record, st state, selected record.Selected) bool {
 	if isImage(rec) && !rec.Selected.Listed {
 		return false // nobody expects it to be listed
 	}
@@ -253,18 +253,18 @@ func (s *Selection) move(rec *store.Record, st state, selected store.Selected) b
 }
 
 // put writes the records of a chunk with another selection, which has no part in when they are due.
-func put(w *store.Writer, chunk store.Chunk, records []store.Record, due int64) {
+func put(w *record.Writer, chunk record.Chunk, records []record.Record, due int64) {
 	digest := func(first, _ string) uint64 {
 		if first == chunk.First {
 			return chunk.Digest
 		}
 		return 0 // the digests of parts are not known: the crawl will find that they differ
 	}
-	w.Put(chunk.First, records, digest, func([]store.Record) int64 { return due })
+	w.Put(chunk.First, records, digest, func([]record.Record) int64 { return due })
 }
 
 // selected returns what the record of a page keeps of this selection.
-func (s *Selection) selected(rec *store.Record, st state) store.Selected {
+func (s *Selection) selected(rec *record.Record, st state) record.Selected {
 	if st.isListed && st.status != Indexable {
 		return rec.Selected // kept as it was: what changed may be an error
 	}
@@ -272,7 +272,7 @@ func (s *Selection) selected(rec *store.Record, st state) store.Selected {
 }
 
 // page is a listed page.
-func (s *Selection) page(rec *store.Record) page.Page {
+func (s *Selection) page(rec *record.Record) page.Page {
 	p := page.Page{
 		Path:       rec.Path,
 		LastMod:    rec.Selected.LastMod,

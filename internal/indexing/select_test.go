@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -21,52 +21,52 @@ var noon = time.Date(2026, 3, 14, 12, 0, 30, 0, time.UTC)
 
 // options change a record that is named by a source, was fetched at noon and is a good
 // HTML page.
-var options = map[string]func(r *store.Record){
-	"pending":    func(r *store.Record) { r.Fetched, r.Status, r.Flags = 0, 0, r.Flags&store.Named },
-	"discovered": func(r *store.Record) { r.Flags &^= store.Named },
-	"file":       func(r *store.Record) { r.Version = 1 },
-	"linked":     func(r *store.Record) { r.Linked = noon.Unix() - hour },
-	"expired":    func(r *store.Record) { r.Linked = noon.Unix() - 91*day },
-	"listed":     func(r *store.Record) { r.Selected.Listed = true },
-	"failing":    func(r *store.Record) { r.Failing = noon.Unix() - 60 },
-	"absent":     func(r *store.Record) { r.Absent = noon.Unix() },
-	"far":        func(r *store.Record) { r.Depth = 5 },
-	"deep":       func(r *store.Record) { r.Depth = 6 },
+var options = map[string]func(r *record.Record){
+	"pending":    func(r *record.Record) { r.Fetched, r.Status, r.Flags = 0, 0, r.Flags&record.Named },
+	"discovered": func(r *record.Record) { r.Flags &^= record.Named },
+	"file":       func(r *record.Record) { r.Version = 1 },
+	"linked":     func(r *record.Record) { r.Linked = noon.Unix() - hour },
+	"expired":    func(r *record.Record) { r.Linked = noon.Unix() - 91*day },
+	"listed":     func(r *record.Record) { r.Selected.Listed = true },
+	"failing":    func(r *record.Record) { r.Failing = noon.Unix() - 60 },
+	"absent":     func(r *record.Record) { r.Absent = noon.Unix() },
+	"far":        func(r *record.Record) { r.Depth = 5 },
+	"deep":       func(r *record.Record) { r.Depth = 6 },
 
-	"image":      func(r *store.Record) { r.Flags = store.Image },
-	"binary":     func(r *store.Record) { r.Flags &^= store.HTML | store.Document; r.Text = 0 },
-	"part":       func(r *store.Record) { r.Flags &^= store.Document },
-	"tagged":     func(r *store.Record) { r.NoIndexTag, r.Flags = true, r.Flags|store.NoIndex },
-	"unreadable": func(r *store.Record) { r.Flags |= store.Unreadable; r.Flags &^= store.Document },
-	"refresh":    func(r *store.Record) { r.Target = "/elsewhere" },
+	"image":      func(r *record.Record) { r.Flags = record.Image },
+	"binary":     func(r *record.Record) { r.Flags &^= record.HTML | record.Document; r.Text = 0 },
+	"part":       func(r *record.Record) { r.Flags &^= record.Document },
+	"tagged":     func(r *record.Record) { r.NoIndexTag, r.Flags = true, r.Flags|record.NoIndex },
+	"unreadable": func(r *record.Record) { r.Flags |= record.Unreadable; r.Flags &^= record.Document },
+	"refresh":    func(r *record.Record) { r.Target = "/elsewhere" },
 
-	"alike":      func(r *store.Record) { r.Difference = 77 }, // else each page changes in another way
-	"back":       func(r *store.Record) { r.Difference = 0 },
-	"asked":      func(r *store.Record) { r.FoundBy = store.ByVisitor },
-	"told":       func(r *store.Record) { r.FoundBy = store.ByList },
-	"saved":      func(r *store.Record) { r.FoundBy = store.ByWrite },
-	"to-look-at": func(r *store.Record) { r.Cause = store.ByWrite },
+	"alike":      func(r *record.Record) { r.Difference = 77 }, // else each page changes in another way
+	"back":       func(r *record.Record) { r.Difference = 0 },
+	"asked":      func(r *record.Record) { r.FoundBy = record.ByVisitor },
+	"told":       func(r *record.Record) { r.FoundBy = record.ByList },
+	"saved":      func(r *record.Record) { r.FoundBy = record.ByWrite },
+	"to-look-at": func(r *record.Record) { r.Cause = record.ByWrite },
 
-	"day":        func(r *store.Record) { r.Selected.Day = true },
-	"doubt":      func(r *store.Record) { r.Steadiness = store.TextInDoubt },
-	"date-doubt": func(r *store.Record) { r.Steadiness = store.DateInDoubt },
-	"steady":     func(r *store.Record) { r.Steadiness = store.Steady },
-	"noisy":      func(r *store.Record) { r.Steadiness = store.Noisy },
-	"streak":     func(r *store.Record) { r.Streak = maxStreak },
+	"day":        func(r *record.Record) { r.Selected.Day = true },
+	"doubt":      func(r *record.Record) { r.Steadiness = record.TextInDoubt },
+	"date-doubt": func(r *record.Record) { r.Steadiness = record.DateInDoubt },
+	"steady":     func(r *record.Record) { r.Steadiness = record.Steady },
+	"noisy":      func(r *record.Record) { r.Steadiness = record.Noisy },
+	"streak":     func(r *record.Record) { r.Streak = maxStreak },
 }
 
 // flags are those of a record.
-var flags = map[string]store.Flags{
-	"visited":      store.Visited,
-	"seed":         store.Seed,
-	"target":       store.Target,
-	"blocked":      store.Blocked,
-	"noindex":      store.NoIndex,
-	"soft":         store.SoftNotFound,
-	"made":         store.Made,
-	"list's-day":   store.ModDay,
-	"declared-day": store.DeclaredDay,
-	"moves":        store.DeclaredMoves,
+var flags = map[string]record.Flags{
+	"visited":      record.Visited,
+	"seed":         record.Seed,
+	"target":       record.Target,
+	"blocked":      record.Blocked,
+	"noindex":      record.NoIndex,
+	"soft":         record.SoftNotFound,
+	"made":         record.Made,
+	"list's-day":   record.ModDay,
+	"declared-day": record.DeclaredDay,
+	"moves":        record.DeclaredMoves,
 }
 
 // timeFields are the fields of a record with times.
@@ -105,20 +105,20 @@ func instant(s string) int64 {
 }
 
 func init() { // they refer to each other
-	options["disallowed"] = func(r *store.Record) { options["pending"](r); r.Flags |= store.Disallowed }
+	options["disallowed"] = func(r *record.Record) { options["pending"](r); r.Flags |= record.Disallowed }
 }
 
 // rec is a record: a path and what [set] sets.
-func rec(spec string) store.Record {
+func rec(spec string) record.Record {
 	path, spec, _ := strings.Cut(spec, " ")
-	r := store.Record{Path: path, Flags: store.Named | store.HTML | store.Document, Fetched: noon.Unix(), Status: 200}
+	r := record.Record{Path: path, Flags: record.Named | record.HTML | record.Document, Fetched: noon.Unix(), Status: 200}
 	r.Difference = hash(r.Path) // if it has changed
 	set(&r, spec)
 	return r
 }
 
 // set changes a record by options, "=N" for a text, "->/p" for a canonical, "mod:day0+5s" for a time, a number for a status.
-func set(r *store.Record, spec string) {
+func set(r *record.Record, spec string) {
 	for opt := range strings.FieldsSeq(spec) {
 		name, at, isTime := strings.Cut(opt, ":")
 		switch f := options[opt]; {
@@ -141,7 +141,7 @@ func set(r *store.Record, spec string) {
 }
 
 // setTime sets a field of a record, or of its selection.
-func setTime(r *store.Record, path string, at int64) {
+func setTime(r *record.Record, path string, at int64) {
 	v := reflect.ValueOf(r).Elem()
 	for name := range strings.SplitSeq(path, ".") {
 		v = v.FieldByName(name)
@@ -153,18 +153,18 @@ func setTime(r *store.Record, path string, at int64) {
 	}
 }
 
-func recs(specs string) (records []store.Record) {
+func recs(specs string) (records []record.Record) {
 	for spec := range strings.SplitSeq(specs, "; ") {
 		records = append(records, rec(spec))
 	}
-	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(records, func(a, b record.Record) int { return strings.Compare(a.Path, b.Path) })
 	return records
 }
 
 // generation holds records in chunks of a few.
-func generation(t testing.TB, chunk int, records []store.Record) *store.Generation {
+func generation(t testing.TB, chunk int, records []record.Record) *record.Generation {
 	t.Helper()
-	s := store.New(store.NewMemory(), "")
+	s := record.New(record.NewMemory(), "")
 	w, first := s.Last().Writer(), ""
 	for part := range slices.Chunk(records, chunk) {
 		if first != "" {
@@ -192,7 +192,7 @@ func rules() Options {
 }
 
 // run selects and reads all pages.
-func run(t testing.TB, g *store.Generation, r Options) ([]page.Page, Result) {
+func run(t testing.TB, g *record.Generation, r Options) ([]page.Page, Result) {
 	t.Helper()
 	s, err := Select(context.Background(), g, r)
 	if err != nil {
@@ -212,7 +212,7 @@ func run(t testing.TB, g *store.Generation, r Options) ([]page.Page, Result) {
 }
 
 // leftOut says what is not listed, and why.
-func leftOut(t testing.TB, records []store.Record, r Options) string {
+func leftOut(t testing.TB, records []record.Record, r Options) string {
 	t.Helper()
 	pages, res := run(t, generation(t, 1000, records), r)
 	var out []string

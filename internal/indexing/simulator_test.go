@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // The simulator deploys another version of a site, with corrections of some pages, and counts the pages with a date that is not
@@ -133,7 +133,7 @@ type simulation struct {
 	isFile  bool
 	theme   theme
 	texts   []string
-	records []store.Record
+	records []record.Record
 	first   []date // the dates of before
 	now     int64
 	scanned int64
@@ -151,7 +151,7 @@ func newSimulation(theme theme, isFile bool, n int) *simulation {
 		if isFile {
 			r.Version, r.ModTime = 1, begun-int64(3+i)*10*day
 		} else {
-			r.Flags |= store.Made
+			r.Flags |= record.Made
 			r.Modified = begun - int64(3+i)*10*day
 		}
 		s.records = append(s.records, r)
@@ -187,7 +187,7 @@ func (s *simulation) pass() (due time.Time) {
 		r := &s.records[i]
 		selected := d.of(r, true)
 		if selected.Dated != r.Selected.Dated {
-			r.Was = store.Unix32(r.Selected.Text)
+			r.Was = record.Unix32(r.Selected.Text)
 			r.WasDay = r.Selected.TextDay
 		}
 		r.Selected = selected
@@ -233,11 +233,11 @@ func (s *simulation) write(i int, m moment, written, after int64) {
 }
 
 // change records another text, as the crawl does.
-func (s *simulation) change(r *store.Record, blocks uint64, found int64) {
+func (s *simulation) change(r *record.Record, blocks uint64, found int64) {
 	if blocks == r.Blocks {
 		return
 	}
-	r.Found = store.Unix32(found)
+	r.Found = record.Unix32(found)
 	difference := blocks - r.Blocks
 	r.Blocks = blocks
 	isOpen := r.Changed != 0 && r.AwaitsDate()
@@ -260,7 +260,7 @@ func (s *simulation) look(i int, m moment) (blocks uint64, isOther bool) {
 	blocks = s.blocks(i, s.html(i, m))
 	isOther = blocks != r.Blocks
 	if isOther {
-		r.Steadiness = store.TextInDoubt
+		r.Steadiness = record.TextInDoubt
 		r.Before = r.Fetched
 	}
 	r.Fetched = s.now
@@ -271,7 +271,7 @@ func (s *simulation) look(i int, m moment) (blocks uint64, isOther bool) {
 func (s *simulation) confirm(i int, m moment, blocks uint64, found int64) {
 	r := &s.records[i]
 	m.now = s.now
-	r.Steadiness = store.Steady
+	r.Steadiness = record.Steady
 	if s.blocks(i, s.html(i, m)) == blocks {
 		r.Fetched = r.Before
 		s.change(r, blocks, found)

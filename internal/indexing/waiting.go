@@ -3,7 +3,7 @@ package indexing
 import (
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // waiting says for how long a change of a file waits until it is dated: what the pages of a deployment have in common shows
@@ -21,7 +21,7 @@ type waiting struct {
 }
 
 // add takes a page into account that is a file; isPending says that its last change is to be dated.
-func (w *waiting) add(rec *store.Record, isPending bool) {
+func (w *waiting) add(rec *record.Record, isPending bool) {
 	w.files++
 	w.saw(rec.ModTime)
 	w.saw(rec.Changed)
@@ -34,7 +34,7 @@ func (w *waiting) add(rec *store.Record, isPending bool) {
 	case isPending:
 		w.changed++
 		w.wait(rec.Batch())
-	case rec.Flags&store.DeclaredMoves != 0, rec.Declared > textFoundAt(rec):
+	case rec.Flags&record.DeclaredMoves != 0, rec.Declared > textFoundAt(rec):
 		w.wait(rec.Fetched)
 	}
 }

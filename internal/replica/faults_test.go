@@ -15,12 +15,12 @@ import (
 
 	"encoding/json"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 // hooked is a storage whose calls a test may change.
 type hooked struct {
-	store.Storage
+	record.Storage
 	load  func(key string) error
 	store func(key string) error
 	del   func(key string)
@@ -53,28 +53,28 @@ func (h *hooked) Delete(ctx context.Context, key string) error {
 
 type plain struct {
 	*Node
-	disk store.Storage
+	disk record.Storage
 	t    *testing.T
 }
 
-func newPlain(t *testing.T, local store.Storage, shared store.Storage) *plain {
+func newPlain(t *testing.T, local record.Storage, shared record.Storage) *plain {
 	n := New(Options{Prefix: "site", Local: local, Records: "any", Value: "value", Hold: func(context.Context) (func(), error) { return func() {}, nil }})
-	n.Configure(store.Bounded(shared), 15*time.Second)
+	n.Configure(record.Bounded(shared), 15*time.Second)
 	return &plain{n, local, t}
 }
 
 // commit makes documents what the local store has.
 func (p *plain) commit(docs ...string) {
-	s := store.New(p.disk, "any")
+	s := record.New(p.disk, "any")
 	if err := s.Open(p.t.Context(), nil); err != nil {
 		p.t.Fatal(err)
 	}
 	w := s.Last().Writer()
-	w.Put("", []store.Record{{Path: "/" + docs[0]}}, nil, nil)
+	w.Put("", []record.Record{{Path: "/" + docs[0]}}, nil, nil)
 	g, _ := w.Generation()
-	var all []store.StoredDocument
+	var all []record.StoredDocument
 	for _, d := range docs {
-		all = append(all, store.NewDocument(d, nil, []byte(d)))
+		all = append(all, record.NewDocument(d, nil, []byte(d)))
 	}
 	m, _ := json.Marshal(docs[0])
 	if err := s.Commit(p.t.Context(), g.WithDocuments(m, all)); err != nil {
@@ -84,7 +84,7 @@ func (p *plain) commit(docs ...string) {
 
 // meta is the first document of the local store.
 func (p *plain) meta() string {
-	s := store.New(p.disk, "any")
+	s := record.New(p.disk, "any")
 	if err := s.Open(p.t.Context(), nil); err != nil {
 		p.t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (p *plain) steps(n int) {
 	}
 }
 
-func currentOf(t *testing.T, s store.Storage) (c current) {
+func currentOf(t *testing.T, s record.Storage) (c current) {
 	data, _ := s.Load(t.Context(), "site/current")
 	_ = json.Unmarshal(data, &c)
 	return c
@@ -111,8 +111,8 @@ func currentOf(t *testing.T, s store.Storage) (c current) {
 // starts, and one call of the storage fails. What all others had published must not be lost.
 func TestFailedPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one", "two")
 		_ = a.disk.Store(t.Context(), "value", []byte("the key of IndexNow"))
 		a.steps(3)
@@ -127,7 +127,7 @@ func TestFailedPull(t *testing.T) {
 			}
 			return nil
 		}}
-		b := newPlain(t, store.NewMemory(), h)
+		b := newPlain(t, record.NewMemory(), h)
 		b.steps(5)
 		after := currentOf(t, shared)
 		if after.Manifest != before.Manifest || after.Value != before.Value {
@@ -139,12 +139,12 @@ func TestFailedPull(t *testing.T) {
 // TestStaleFollower: a follower whose disk is full keeps what it had. It must not make that the newest.
 func TestStaleFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("old")
 		a.steps(3)
 		full := false
-		h := &hooked{Storage: store.NewMemory(), store: func(string) error {
+		h := &hooked{Storage: record.NewMemory(), store: func(string) error {
 			if full {
 				return errors.New("no space left on device")
 			}
@@ -155,7 +155,7 @@ func TestStaleFollower(t *testing.T) {
 		if b.meta() != `"old"` {
 			t.Fatal(b.meta())
 		}
-		c := newPlain(t, store.NewMemory(), shared)
+		c := newPlain(t, record.NewMemory(), shared)
 		c.steps(1)
 		full = true
 		a.commit("new")
@@ -176,8 +176,8 @@ func TestStaleFollower(t *testing.T) {
 // TestSlowPull: a new process that takes long to load what there is must not take the lead of one that lives.
 func TestSlowPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		var docs []string
 		for i := range 40 {
 			docs = append(docs, fmt.Sprint("document ", i))
@@ -196,7 +196,7 @@ func TestSlowPull(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return nil
 		}}
-		b := newPlain(t, store.NewMemory(), h)
+		b := newPlain(t, record.NewMemory(), h)
 		b.steps(1)
 		time.Sleep(time.Minute)
 		if c := currentOf(t, shared); c.Node != a.ID {
@@ -210,7 +210,7 @@ func TestSlowPull(t *testing.T) {
 // TestSlowPush: what takes longer than a minute to store is published at last, and stays.
 func TestSlowPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var docs []string
@@ -230,7 +230,7 @@ func TestSlowPush(t *testing.T) {
 				}
 				return nil
 			}}
-			p := newPlain(t, store.NewMemory(), h)
+			p := newPlain(t, record.NewMemory(), h)
 			p.commit("old")
 			all = append(all, p)
 			isFirst := i == 0
@@ -273,7 +273,7 @@ func TestSlowPush(t *testing.T) {
 // TestCollect: what a former leader has dropped, and another one has stored again since, is not deleted.
 func TestCollect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		bad := 0
 		h := &hooked{Storage: shared, del: func(key string) {
 			name, _, _ := strings.Cut(path.Base(key), ".")
@@ -283,12 +283,12 @@ func TestCollect(t *testing.T) {
 				bad++
 			}
 		}}
-		a := newPlain(t, store.NewMemory(), h)
+		a := newPlain(t, record.NewMemory(), h)
 		a.commit("style", "x")
 		a.steps(3)
 		a.commit("other", "y")
 		_ = a.Push(t.Context()) // drops style
-		b := newPlain(t, store.NewMemory(), h)
+		b := newPlain(t, record.NewMemory(), h)
 		b.steps(1)
 		b.wanted.Store(true)
 		b.steps(1)
@@ -306,7 +306,7 @@ func TestCollect(t *testing.T) {
 		}
 		a.wanted.Store(true)
 		a.steps(4)
-		c := newPlain(t, store.NewMemory(), shared)
+		c := newPlain(t, record.NewMemory(), shared)
 		_, err := c.Step(t.Context())
 		if bad > 0 || err != nil {
 			t.Errorf("%d objects that are named were deleted; a new process: %v", bad, err)
@@ -317,13 +317,13 @@ func TestCollect(t *testing.T) {
 // TestDamagedManifest: a leader whose local manifest is damaged does not make that the newest.
 func TestDamagedManifest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one")
 		a.steps(3)
-		b := newPlain(t, store.NewMemory(), shared)
+		b := newPlain(t, record.NewMemory(), shared)
 		b.steps(1)
-		key := "any/" + store.ManifestName
+		key := "any/" + record.ManifestName
 		m, _ := a.disk.Load(t.Context(), key)
 		_ = a.disk.Store(t.Context(), key, m[:len(m)/2])
 		a.steps(2)
@@ -337,8 +337,8 @@ func TestDamagedManifest(t *testing.T) {
 // TestDamagedObject: a process alone, of whose objects one is damaged, leads all the same, so that a refresh can repair that.
 func TestDamagedObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one")
 		keys, _ := a.disk.List(t.Context(), "any/store", false)
 		for _, key := range keys {
@@ -359,7 +359,7 @@ func TestNoList(t *testing.T) {
 	for name, lists := range map[string]bool{"none": false, "none that is empty": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newPlain(t, store.NewMemory(), &listing{store.NewMemory(), lists})
+				a := newPlain(t, record.NewMemory(), &listing{record.NewMemory(), lists})
 				a.steps(8)
 				if a.Status().NoList {
 					t.Error("nothing is stored")
@@ -376,7 +376,7 @@ func TestNoList(t *testing.T) {
 
 // listing is a storage that may list what is in a folder. Of one without anything, it returns an error.
 type listing struct {
-	store.Storage
+	record.Storage
 	lists bool
 }
 
@@ -391,8 +391,8 @@ func (l *listing) List(ctx context.Context, folder string, isDeep bool) ([]strin
 // TestList: what a list lacks is to be pushed again, unless the list lacks all.
 func TestList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &listing{store.NewMemory(), true}
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := &listing{record.NewMemory(), true}
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one", "two")
 		a.steps(3)
 		all := len(a.named)
@@ -417,13 +417,13 @@ func TestList(t *testing.T) {
 // TestLeftByOthers: without lists, too, what an earlier leader has pushed goes an hour after the present one has replaced it.
 func TestLeftByOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &listing{store.NewMemory(), false}
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := &listing{record.NewMemory(), false}
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one", "two")
 		a.steps(3)
 		left := a.seen.Manifest
 		_ = a.Resign(t.Context())
-		b := newPlain(t, store.NewMemory(), shared)
+		b := newPlain(t, record.NewMemory(), shared)
 		b.steps(3)
 		b.commit("other")
 		b.steps(int(keepFor/b.poll()) + 5)
@@ -437,8 +437,8 @@ func TestLeftByOthers(t *testing.T) {
 // TestPartsGo: without lists, too, each part of what a leader has pushed goes an hour after it has replaced it.
 func TestPartsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), &listing{memory, false})
+		memory := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), &listing{memory, false})
 		a.commit("big " + strings.Repeat("x", 3*partSize))
 		a.steps(3)
 		a.commit("small")
@@ -456,11 +456,11 @@ func TestPartsGo(t *testing.T) {
 func TestDeletesSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := 0
-		h := &hooked{Storage: store.NewMemory(), del: func(string) { deleted++ }}
+		h := &hooked{Storage: record.NewMemory(), del: func(string) { deleted++ }}
 		for i := range 5 * atOnce / 2 {
 			_ = h.Store(t.Context(), fmt.Sprintf("site/objects/%d.0", i), []byte("left"))
 		}
-		a := newPlain(t, store.NewMemory(), h)
+		a := newPlain(t, record.NewMemory(), h)
 		a.commit("one")
 		a.steps(3)
 		time.Sleep(keepFor)
@@ -481,7 +481,7 @@ func TestDeletesSlowly(t *testing.T) {
 func TestResignFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := false
-		a := newPlain(t, store.NewMemory(), &hooked{Storage: store.NewMemory(), store: func(string) error {
+		a := newPlain(t, record.NewMemory(), &hooked{Storage: record.NewMemory(), store: func(string) error {
 			if fails {
 				return errors.New("a time-out")
 			}
@@ -499,8 +499,8 @@ func TestResignFails(t *testing.T) {
 // TestPartsKept: each part of what was replaced stays for an hour.
 func TestPartsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("big " + strings.Repeat("x", 3*partSize))
 		a.steps(3)
 		time.Sleep(2 * keepFor)
@@ -530,10 +530,10 @@ func (p *plain) runs() {
 // TestClaimBoth: of operators of several processes who want them to lead at the same time, one gets it.
 func TestClaimBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		var all []*plain
 		for range 3 {
-			p := newPlain(t, store.NewMemory(), shared)
+			p := newPlain(t, record.NewMemory(), shared)
 			p.runs()
 			all = append(all, p)
 		}
@@ -572,11 +572,11 @@ func TestClaimBoth(t *testing.T) {
 // TestPushTooLate: of a process that learns by a push that another one leads, the next step tells that it has what that one pushed.
 func TestPushTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one")
 		a.steps(3)
-		b := newPlain(t, store.NewMemory(), shared)
+		b := newPlain(t, record.NewMemory(), shared)
 		b.wanted.Store(true)
 		b.steps(2)
 		b.commit("two")
@@ -597,17 +597,17 @@ func TestTakeOver(t *testing.T) {
 	for _, value := range []string{"", "a key"} {
 		synctest.Test(t, func(t *testing.T) {
 			objects := 0
-			h := &hooked{Storage: store.NewMemory(), store: func(key string) error {
+			h := &hooked{Storage: record.NewMemory(), store: func(key string) error {
 				if path.Base(key) != currentKey {
 					objects++
 				}
 				return nil
 			}}
-			a := newPlain(t, store.NewMemory(), h)
+			a := newPlain(t, record.NewMemory(), h)
 			a.commit("one", "two")
 			a.steps(3)
 			_ = a.Resign(t.Context())
-			b := newPlain(t, store.NewMemory(), h)
+			b := newPlain(t, record.NewMemory(), h)
 			if value != "" {
 				_ = b.disk.Store(t.Context(), "value", []byte(value))
 			}
@@ -616,7 +616,7 @@ func TestTakeOver(t *testing.T) {
 			if value == "" && objects > 0 || !b.Leads() {
 				t.Errorf("%d objects are stored; it leads: %t", objects, b.Leads())
 			}
-			c := newPlain(t, store.NewMemory(), h)
+			c := newPlain(t, record.NewMemory(), h)
 			c.steps(1)
 			got, _ := c.disk.Load(t.Context(), "value")
 			if string(got) != value {
@@ -629,12 +629,12 @@ func TestTakeOver(t *testing.T) {
 // TestClaimLacks: a process that cannot load what is the newest does not lead for an operator either.
 func TestClaimLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one")
 		a.steps(3)
 		down := errors.New("a time-out")
-		b := newPlain(t, store.NewMemory(), &hooked{Storage: shared, load: func(key string) error {
+		b := newPlain(t, record.NewMemory(), &hooked{Storage: shared, load: func(key string) error {
 			if strings.Contains(key, "objects") {
 				return down
 			}
@@ -652,7 +652,7 @@ func TestClaimLacks(t *testing.T) {
 // TestWrittenAfterAll: a leader whose write of current fails, but is done, goes on leading.
 func TestWrittenAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		fails := false
 		h := &hooked{Storage: shared}
 		h.store = func(key string) error {
@@ -661,7 +661,7 @@ func TestWrittenAfterAll(t *testing.T) {
 			}
 			return nil
 		}
-		a := newPlain(t, store.NewMemory(), &late{h})
+		a := newPlain(t, record.NewMemory(), &late{h})
 		a.commit("one")
 		a.steps(3)
 		fails = true
@@ -687,8 +687,8 @@ func (l *late) Store(ctx context.Context, key string, v []byte) error {
 func TestListsFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var deleted []string
-		h := &hooked{Storage: folderLister{store.NewMemory()}, del: func(key string) { deleted = append(deleted, key) }}
-		a := newPlain(t, store.NewMemory(), h)
+		h := &hooked{Storage: folderLister{record.NewMemory()}, del: func(key string) { deleted = append(deleted, key) }}
+		a := newPlain(t, record.NewMemory(), h)
 		a.commit("one")
 		a.steps(3 * int(listEvery/a.poll()))
 		if slices.Contains(deleted, "site/objects") {
@@ -698,7 +698,7 @@ func TestListsFolder(t *testing.T) {
 }
 
 // folderLister is a storage that lists a folder among its keys.
-type folderLister struct{ store.Storage }
+type folderLister struct{ record.Storage }
 
 func (s folderLister) List(ctx context.Context, folder string, isDeep bool) ([]string, error) {
 	keys, err := s.Storage.List(ctx, folder, isDeep)
@@ -707,11 +707,11 @@ func (s folderLister) List(ctx context.Context, folder string, isDeep bool) ([]s
 
 // TestToldRace: refreshes of two configurations hear followers at a time.
 func TestToldRace(t *testing.T) {
-	shared := store.NewMemory()
+	shared := record.NewMemory()
 	for i := range 50 {
 		_ = shared.Store(t.Context(), fmt.Sprint("site/told/", i), []byte("x"))
 	}
-	a := newPlain(t, store.NewMemory(), shared)
+	a := newPlain(t, record.NewMemory(), shared)
 	done := make(chan bool)
 	for range 2 {
 		go func() {
@@ -726,9 +726,9 @@ func TestToldRace(t *testing.T) {
 // TestPartsLeft: parts of an object of which one could not be deleted at once are deleted later.
 func TestPartsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		h := &refusing{Storage: shared}
-		a := newPlain(t, store.NewMemory(), h)
+		a := newPlain(t, record.NewMemory(), h)
 		a.commit("big " + strings.Repeat("x", 3*partSize))
 		a.steps(3)
 		a.commit("small")
@@ -746,7 +746,7 @@ func TestPartsLeft(t *testing.T) {
 
 // refusing is a storage that refuses to delete the second part of something, a number of times.
 type refusing struct {
-	store.Storage
+	record.Storage
 	left int
 }
 
@@ -762,13 +762,13 @@ func (r *refusing) Delete(ctx context.Context, key string) error {
 // refused, does not lose what others have published.
 func TestDamagedCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
-		a := newPlain(t, store.NewMemory(), shared)
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
 		a.commit("one", "two")
 		a.steps(3)
 		_ = a.Resign(t.Context())
 		before := currentOf(t, shared)
-		b := newPlain(t, store.NewMemory(), &garbled{Storage: shared, left: 1})
+		b := newPlain(t, record.NewMemory(), &garbled{Storage: shared, left: 1})
 		b.steps(5)
 		after := currentOf(t, shared)
 		if after.Manifest != before.Manifest {
@@ -780,9 +780,9 @@ func TestDamagedCurrent(t *testing.T) {
 // TestMalformedCurrent: where what says who leads is no JSON, and nobody writes it again, a process leads all the same.
 func TestMalformedCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := store.NewMemory()
+		shared := record.NewMemory()
 		_ = shared.Store(t.Context(), "site/current", []byte("who leads"))
-		a := newPlain(t, store.NewMemory(), shared)
+		a := newPlain(t, record.NewMemory(), shared)
 		a.steps(7)
 		if !a.Leads() {
 			t.Error("it does not lead")
@@ -792,7 +792,7 @@ func TestMalformedCurrent(t *testing.T) {
 
 // garbled is a storage that returns damaged values of current, a number of times.
 type garbled struct {
-	store.Storage
+	record.Storage
 	left int
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const (
@@ -76,8 +76,8 @@ func (n *Node) pushObject(ctx context.Context, name, key string) error {
 	if err != nil {
 		return err
 	}
-	if store.Hash(data) != name {
-		return store.ErrDamaged
+	if record.Hash(data) != name {
+		return record.ErrDamaged
 	}
 	for i := 0; i == 0 || i*partSize < len(data); i++ {
 		part := n.partKey(name, i)
@@ -134,7 +134,7 @@ func (n *Node) pull(ctx context.Context, has local) error {
 // pullObject loads an object into the local storage, unless that has it. What cannot be read there is loaded again.
 func (n *Node) pullObject(ctx context.Context, name, key string) error {
 	data, _ := n.Local.Load(ctx, key)
-	if store.Hash(data) == name {
+	if record.Hash(data) == name {
 		return nil
 	}
 	data, err := n.object(ctx, name)
@@ -156,7 +156,7 @@ func (n *Node) object(ctx context.Context, name string) (data []byte, err error)
 		}
 		data = append(data, part...)
 	}
-	if store.Hash(data) != name {
+	if record.Hash(data) != name {
 		return nil, fmt.Errorf("object %s is missing, damaged or not visible yet", name)
 	}
 	return data, nil
@@ -211,7 +211,7 @@ func (n *Node) collect(ctx context.Context) {
 		if isKept {
 			continue
 		}
-		if deleted == atOnce || store.Delete(ctx, n.shared(), part) != nil {
+		if deleted == atOnce || record.Delete(ctx, n.shared(), part) != nil {
 			return
 		}
 		delete(n.parts, part)

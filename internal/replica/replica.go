@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -38,11 +38,11 @@ var ErrFollows = errors.New("another process refreshes the site")
 
 // Options are the options of [New].
 type Options struct {
-	Prefix  string        // of its keys in the shared storage
-	Local   store.Storage // of this process alone
-	Records string        // prefix of a [store.Store] in Local
-	Value   string        // key of a value in Local that goes along with the records
-	Name    string        // of this machine, for operators
+	Prefix  string         // of its keys in the shared storage
+	Local   record.Storage // of this process alone
+	Records string         // prefix of a [record.Store] in Local
+	Value   string         // key of a value in Local that goes along with the records
+	Name    string         // of this machine, for operators
 
 	// Hold returns once nobody else writes to Local until release is called.
 	Hold func(ctx context.Context) (release func(), err error)
@@ -84,7 +84,7 @@ type Node struct {
 
 // configuration is what a reload may replace.
 type configuration struct {
-	shared store.Storage
+	shared record.Storage
 	poll   time.Duration
 }
 
@@ -102,7 +102,7 @@ type Status struct {
 
 // New returns a Node. It does nothing by itself: see [Node.Step]. [Node.Configure] is to be called before.
 func New(o Options) *Node {
-	o.Local = store.Bounded(o.Local)
+	o.Local = record.Bounded(o.Local)
 	return &Node{
 		Options: o,
 		ID:      fmt.Sprintf("%016x", rand.Uint64()),
@@ -113,12 +113,12 @@ func New(o Options) *Node {
 }
 
 // Configure sets the storage that all reach, and the time between two polls.
-func (n *Node) Configure(shared store.Storage, poll time.Duration) {
+func (n *Node) Configure(shared record.Storage, poll time.Duration) {
 	n.configured.Store(&configuration{shared, poll})
 }
 
-func (n *Node) shared() store.Storage { return n.configured.Load().shared }
-func (n *Node) poll() time.Duration   { return n.configured.Load().poll }
+func (n *Node) shared() record.Storage { return n.configured.Load().shared }
+func (n *Node) poll() time.Duration    { return n.configured.Load().poll }
 
 // Leads reports whether this process is to refresh the site. One that could not write for long does not lead.
 func (n *Node) Leads() bool {
@@ -369,24 +369,24 @@ func (n *Node) local(ctx context.Context) (has local, err error) {
 		return has, err
 	}
 	has.keys = n.keysOf(manifest)
-	if store.IsManifest(manifest) { // a damaged one is none
-		has.manifest = store.Hash(manifest)
+	if record.IsManifest(manifest) { // a damaged one is none
+		has.manifest = record.Hash(manifest)
 		has.keys[has.manifest] = n.manifestKey()
 	}
 	if value != nil {
-		has.value = store.Hash(value)
+		has.value = record.Hash(value)
 		has.keys[has.value] = n.Value
 	}
 	return has, nil
 }
 
-func (n *Node) manifestKey() string { return path.Join(n.Records, store.ManifestName) }
+func (n *Node) manifestKey() string { return path.Join(n.Records, record.ManifestName) }
 
 // keysOf returns the keys of the objects that a manifest names, by their names.
 func (n *Node) keysOf(manifest []byte) map[string]string {
 	keys := make(map[string]string)
-	for _, name := range store.ObjectsOf(manifest) {
-		keys[name] = path.Join(n.Records, store.ObjectName(name))
+	for _, name := range record.ObjectsOf(manifest) {
+		keys[name] = path.Join(n.Records, record.ObjectName(name))
 	}
 	return keys
 }

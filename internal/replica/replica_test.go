@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -89,8 +89,8 @@ func (f *fake) counted() map[string]int {
 
 // named returns the names of a manifest, of what it names, and of a value.
 func named(manifest []byte, value string) map[string]bool {
-	names := map[string]bool{store.Hash(manifest): true, value: true}
-	for _, name := range store.ObjectsOf(manifest) {
+	names := map[string]bool{record.Hash(manifest): true, value: true}
+	for _, name := range record.ObjectsOf(manifest) {
 		names[name] = true
 	}
 	return names
@@ -202,9 +202,9 @@ type process struct {
 	goDown int // times that something older was seen; to be read once it has ended
 }
 
-func (w *world) start(local store.Storage) *process {
+func (w *world) start(local record.Storage) *process {
 	c := &client{fake: w.f}
-	b := store.Bounded(c)
+	b := record.Bounded(c)
 	p := &process{world: w, c: c, done: make(chan struct{})}
 	p.have.Store(-1)
 	p.Node = New(Options{Prefix: "site", Local: local, Records: "any", Value: "value", Hold: func(context.Context) (func(), error) { return func() {}, nil }})
@@ -237,8 +237,8 @@ func (p *process) run() {
 		p.Wait(p.ctx)
 	}
 }
-func (p *process) open() *store.Store {
-	s := store.New(p.Local, "any")
+func (p *process) open() *record.Store {
+	s := record.New(p.Local, "any")
 	if err := s.Open(context.Background(), nil); err != nil {
 		p.t.Fatal(err)
 	}
@@ -277,9 +277,9 @@ func (p *process) refresh() {
 	version := int(p.version.Load())
 	s := p.open()
 	w := s.Last().Writer()
-	var records []store.Record
+	var records []record.Record
 	for i := range 20 + version {
-		records = append(records, store.Record{Path: fmt.Sprintf("/%03d", i), Text: uint64(version) + 1})
+		records = append(records, record.Record{Path: fmt.Sprintf("/%03d", i), Text: uint64(version) + 1})
 	}
 	w.Put("", records, nil, nil)
 	g, err := w.Generation()
@@ -287,7 +287,7 @@ func (p *process) refresh() {
 		p.t.Fatal(err)
 	}
 	m, _ := json.Marshal(meta{version})
-	g = g.WithDocuments(m, []store.StoredDocument{store.NewDocument("doc", nil, fmt.Append(nil, "doc", version))})
+	g = g.WithDocuments(m, []record.StoredDocument{record.NewDocument("doc", nil, fmt.Append(nil, "doc", version))})
 	if err := s.Commit(context.Background(), g); err != nil {
 		p.t.Fatal(err)
 	}
@@ -307,9 +307,9 @@ func (p *process) end() {
 }
 
 func TestMain(m *testing.M) {
-	s := store.New(store.NewMemory(), "")
+	s := record.New(record.NewMemory(), "")
 	w := s.Last().Writer()
-	w.Put("", []store.Record{{Path: "/"}}, nil, nil)
+	w.Put("", []record.Record{{Path: "/"}}, nil, nil)
 	g, _ := w.Generation()
 	_, _ = g.Load(context.Background(), 0)
 	m.Run()
@@ -343,7 +343,7 @@ func TestReplica(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
 				for range 3 {
-					w.start(store.NewMemory())
+					w.start(record.NewMemory())
 				}
 				most, disagree, rounds := 0, 0, 0
 				down := 0
@@ -375,7 +375,7 @@ func TestReplica(t *testing.T) {
 							down += p.goDown
 							local := p.Local
 							if rand.IntN(3) == 0 {
-								local = store.NewMemory()
+								local = record.NewMemory()
 							}
 							w.start(local)
 						}
@@ -437,7 +437,7 @@ func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
 		for range 3 {
-			w.start(store.NewMemory())
+			w.start(record.NewMemory())
 		}
 		begun := time.Now()
 		leader := func() *process {
@@ -467,7 +467,7 @@ func TestRest(t *testing.T) {
 		for range 100 {
 			p := leader()
 			p.end()
-			w.start(store.NewMemory())
+			w.start(record.NewMemory())
 			killed := time.Now()
 			for leader() == nil {
 				time.Sleep(time.Second)
@@ -490,7 +490,7 @@ func TestClaimTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
 		w.version.Store(3)
-		p := w.start(store.NewMemory())
+		p := w.start(record.NewMemory())
 		synctest.Wait() // it has polled, and sleeps
 		p.refresh()
 		for range 3 {
@@ -500,7 +500,7 @@ func TestClaimTwice(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		q := w.start(store.NewMemory())
+		q := w.start(record.NewMemory())
 		time.Sleep(time.Minute)
 		if !p.Leads() || q.Leads() || q.have.Load() != w.version.Load() {
 			t.Errorf("the first one leads: %t, the other one has %d, want %d", p.Leads(), q.have.Load(), w.version.Load())
@@ -518,7 +518,7 @@ func TestAllResign(t *testing.T) {
 		w := &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
 		const count = 3
 		for range count {
-			w.start(store.NewMemory())
+			w.start(record.NewMemory())
 		}
 		resigned := 0
 		begun := time.Now()
@@ -547,7 +547,7 @@ func alone(t *testing.T) (w *world, p *process) {
 	t.Helper()
 	w = &world{t: t, f: &fake{keys: make(map[string][]value), calls: make(map[string]int)}}
 	w.version.Store(3)
-	p = w.start(store.NewMemory())
+	p = w.start(record.NewMemory())
 	time.Sleep(5 * time.Minute)
 	if !p.Leads() || p.have.Load() != 3 {
 		t.Fatalf("it leads: %t, and has %d", p.Leads(), p.have.Load())
@@ -558,7 +558,7 @@ func alone(t *testing.T) (w *world, p *process) {
 // wantPulled checks that a process that joins has what the leader has.
 func (w *world) wantPulled(t *testing.T) {
 	t.Helper()
-	q := w.start(store.NewMemory())
+	q := w.start(record.NewMemory())
 	time.Sleep(time.Minute)
 	if q.have.Load() != w.version.Load() {
 		t.Errorf("a process that joins has %d, want %d", q.have.Load(), w.version.Load())
@@ -607,7 +607,7 @@ func TestDamagedLocally(t *testing.T) {
 		w.f.mu.Lock()
 		w.f.keys = make(map[string][]value) // so that all is to be pushed again
 		w.f.mu.Unlock()
-		if err := p.Push(t.Context()); !errors.Is(err, store.ErrDamaged) {
+		if err := p.Push(t.Context()); !errors.Is(err, record.ErrDamaged) {
 			t.Errorf("got %v", err)
 		}
 		w.f.mu.Lock()
@@ -625,7 +625,7 @@ func TestDamagedLocally(t *testing.T) {
 func TestPushFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := alone(t)
-		q := w.start(store.NewMemory())
+		q := w.start(record.NewMemory())
 		time.Sleep(time.Minute)
 		if err := q.Push(t.Context()); !errors.Is(err, ErrFollows) {
 			t.Errorf("one that follows: %v", err)
@@ -719,7 +719,7 @@ func TestMayAnnounce(t *testing.T) {
 		time.Sleep(time.Minute)
 		want(0, true)
 		p.end()
-		q := w.start(store.NewMemory())
+		q := w.start(record.NewMemory())
 		time.Sleep(time.Second)
 		if q.MayAnnounce(0) {
 			t.Error("one that does not lead announces")
@@ -731,8 +731,8 @@ func TestMayAnnounce(t *testing.T) {
 // TestIsSettled: what was pushed is settled two polls later, and at times where something is pushed all the time.
 func TestIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := New(Options{Local: store.NewMemory()})
-		n.Configure(store.NewMemory(), 15*time.Second)
+		n := New(Options{Local: record.NewMemory()})
+		n.Configure(record.NewMemory(), 15*time.Second)
 		n.notePush()
 		begun := time.Now()
 		for !n.isSettled() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"path"
 
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 const toldFolder = "told"
@@ -28,7 +28,7 @@ func (n *Node) Told(ctx context.Context, yield func(data []byte)) error {
 		key := path.Join(n.Prefix, toldFolder, id)
 		data, err := n.shared().Load(ctx, key)
 		if err == nil {
-			err = store.Delete(ctx, n.shared(), key)
+			err = record.Delete(ctx, n.shared(), key)
 		}
 		if err != nil {
 			return err

@@ -18,11 +18,11 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/merge"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
-	"github.com/seed3295b519/caddy-sitemap/internal/store"
+	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
 func leftOut(counts map[indexing.Status]int) (r indexing.Result) {
-	r.Generation = new(store.Generation)
+	r.Generation = new(record.Generation)
 	for status, n := range counts {
 		r.LeftOut[status] = indexing.List{Count: n, First: []string{"/" + status.String()}}
 	}

@@ -1,7 +1,7 @@
-// Package store keeps the records and the documents of a site on a [Storage]: records in immutable chunks that
+// Package record keeps the records and the documents of a site on a [Storage]: records in immutable chunks that
 // are named by the hash of their content, and a manifest that is written last. Whenever the process ends, a
 // whole generation is found. It lends them to one refresh at a time: see [Records].
-package store
+package record
 
 import (
 	"context"
