@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/outcome"
 	"github.com/seed3295b519/caddy-sitemap/internal/record"
@@ -25,14 +26,15 @@ import (
 const (
 	defaultPatience = 10 * time.Minute // with a storage that does not respond, while nothing is served
 	maxPoll         = 15 * time.Second
-	perPoll         = time.Second / 10 // for each site of the App: so a storage has 20 calls a second at most
-	claimPatience   = 10 * time.Second // of an operator
-	leavePatience   = 2 * time.Second  // with the storage, when a process stops
-	hangsFor        = 10               // intervals, or minutes, at one stage of a refresh, until another process leads
-	maxVisited      = 30 << 10         // bytes of visits that the leader is told
-	maxSignaled     = 10 << 10         // bytes of signals
-	maxSignals      = 100              // that are kept for it
-	startsFor       = time.Minute      // in which what is not up yet is no reason for another process to lead
+	perPoll         = 150 * time.Millisecond // for each site of the App, with three calls: so a storage has 20 a second at most
+	claimPatience   = 10 * time.Second       // of an operator
+	leavePatience   = 2 * time.Second        // with the storage, when a process stops
+	hangsFor        = 10                     // intervals, or minutes, at one stage of a refresh, until another process leads
+	maxVisited      = 30 << 10               // bytes of visits that the leader is told
+	maxSignaled     = 10 << 10               // bytes of signals
+	maxSignals      = 100                    // that are kept for it
+	tellsWriteFor   = 2 * maxPoll            // the leader, which polls once meanwhile at least
+	startsFor       = time.Minute            // in which what is not up yet is no reason for another process to lead
 )
 
 // AnnounceAfter is how long a process leads until it announces anything. Only tests set less.
@@ -47,6 +49,7 @@ type fleetState struct {
 	asked   atomic.Int64                 // when it was last polled for a name that is not known here, in the same
 	told    atomic.Uint64                // digest of what the leader was told last
 	signals visits.Visited               // paths of pages that may have changed, or are gone
+	written atomic.Int64                 // when a follower was last to look at what was saved, in Unix seconds
 }
 
 // shares reports whether other processes share a site.
@@ -194,7 +197,11 @@ func (f *follower) poll(ctx context.Context) {
 		_ = n.Resign(ctx)
 	}
 	f.planNext(ctx)
-	if err == nil && !leads {
+	switch {
+	case err != nil:
+	case leads:
+		f.hearFollowers(ctx)
+	default:
 		f.tellLeader(ctx)
 	}
 }
@@ -233,8 +240,12 @@ func (s *site) serveShared(ctx context.Context) bool {
 		return false
 	}
 	defer records.Release()
+	before := s.published().snapshot
 	records.Reopen()
 	err = s.restore(ctx, records)
+	if !before.Equal(s.published().snapshot) {
+		s.state.writes.NoteChange()
+	}
 	isDone := err == nil || errors.Is(err, record.ErrDamaged)
 	// What the one that published found counts here, too: which sites are aliases, and what their routes say.
 	if probed := s.published().probed; isDone && probed != nil {
@@ -392,21 +403,23 @@ func (f pushedFile) Save(ctx context.Context, encode func() ([]byte, error)) err
 type visitors struct {
 	Visited map[string]int64 `json:"visited,omitempty"` // paths, with the Unix second of the last visit
 	Signals map[string]int64 `json:"signals,omitempty"` // paths of pages that may have changed, or are gone
+	Written int64            `json:"written,omitempty"` // when something may have been saved, if that was just now
 }
 
 // tellLeader tells the leader which pages visitors of this process have requested that only visits name, and which ones they found
 // changed: it alone refreshes the site. Other paths, which may hold secrets, are not written.
 func (s *site) tellLeader(ctx context.Context) {
+	now := s.app.now()
+	since := now.Add(-2 * s.handler.settings.interval).Unix()
 	d := s.handler.discovery
-	if d == nil {
-		return
-	}
-	since := s.app.now().Add(-2 * s.handler.settings.interval).Unix()
-	isUnlinked := func(path string, _ int64) bool { return d.unlinked.Match(path) }
+	isUnlinked := func(path string, _ int64) bool { return d != nil && d.unlinked.Match(path) }
 	isRecent := func(_ string, at int64) bool { return at >= since }
 	v := visitors{
 		Visited: s.state.visited.Newest(maxVisited, isUnlinked),
 		Signals: s.state.fleet.signals.Newest(maxSignaled, isRecent),
+	}
+	if at := s.state.fleet.written.Load(); at >= now.Add(-tellsWriteFor).Unix() {
+		v.Written = at
 	}
 	data, _ := json.Marshal(v) // of strings and numbers: there are no errors
 	digest := digestOf(string(data))
@@ -418,12 +431,8 @@ func (s *site) tellLeader(ctx context.Context) {
 	}
 }
 
-// hearFollowers takes what other processes have told.
+// hearFollowers takes what other processes have told. What they name of writes is not told, as it may hold secrets.
 func (s *site) hearFollowers(ctx context.Context) {
-	d := s.handler.discovery
-	if s.node == nil || d == nil || !s.node.Leads() {
-		return
-	}
 	err := s.node.Told(ctx, func(data []byte) {
 		var v visitors
 		_ = json.Unmarshal(data, &v) // what is damaged tells nothing
@@ -432,6 +441,9 @@ func (s *site) hearFollowers(ctx context.Context) {
 		}
 		for path, at := range v.Signals {
 			s.Note(path, at, true)
+		}
+		if v.Written != 0 {
+			s.noteWrite(crawl.Write{}, s.app.now()) // by this clock
 		}
 	})
 	s.logger.OnceIf(err != nil, zap.WarnLevel, "told", "cannot read what visitors of other nodes requested", zap.Error(err))

@@ -21,6 +21,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/record"
 	"github.com/seed3295b519/caddy-sitemap/internal/robotstxt"
+	"github.com/seed3295b519/caddy-sitemap/internal/visits"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
 )
 
@@ -150,6 +151,59 @@ func TestFleetVisitors(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		if pages1() != 1 || pages2() != 1 {
 			t.Errorf("%d and %d pages are served, one of which is gone", pages1(), pages2())
+		}
+	})
+}
+
+// TestFleetWrites: what somebody may have saved by way of a process that does not lead, the one that leads looks at: soon, and whatever
+// their clocks say. The path is not told, which may hold a secret.
+func TestFleetWrites(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := record.NewMemory()
+		b1, first := sharing(t, shared)
+		b1.lists("/a", "/b")
+		first.fetcher.makes = true // as an application does
+		pages1, end1 := runs(b1, first)
+		defer end1()
+		time.Sleep(5 * time.Second)
+		b2, second := sharing(t, shared, func(b *bench) {
+			b.app.now = func() time.Time { return time.Now().Add(-time.Hour) }
+		})
+		pages2, end2 := runs(b2, second)
+		defer end2()
+		time.Sleep(5 * time.Second)
+		b1.lists("/a")
+		b1.names("/a", "/b")
+		time.Sleep(2 * time.Minute)
+		if pages1() != 2 {
+			t.Fatal("the page is looked at before anybody has saved anything")
+		}
+		write := &visits.Visit{Method: http.MethodPost, URI: "/reset/secret", Cookie: true}
+		second.Write(write, second.app.now())
+		time.Sleep(2 * time.Second)
+		isTold := false
+		keys, _ := shared.List(t.Context(), second.node.Prefix, true)
+		for _, key := range keys {
+			data, _ := shared.Load(t.Context(), key)
+			isTold = isTold || strings.Contains(string(data), "written")
+			if strings.Contains(string(data), "secret") {
+				t.Errorf("%s has the path of a write", key)
+			}
+		}
+		if !isTold {
+			t.Error("the write is not told soon")
+		}
+		time.Sleep(4 * time.Minute)
+		if pages1() != 1 || pages2() != 1 {
+			t.Errorf("%d and %d pages are served, one of which is gone", pages1(), pages2())
+		}
+		looks := first.state.writes.Counts(first.app.now()).Looks
+		time.Sleep(10 * time.Minute)
+		if n := first.state.writes.Counts(first.app.now()).Looks; n != 1 || looks != 1 {
+			t.Errorf("%d looks by one write", n)
+		}
+		if c := second.state.writes.Counts(second.app.now()); c.Changes != 1 {
+			t.Errorf("the counts of the other one: %+v", c)
 		}
 	})
 }

@@ -24,6 +24,7 @@ const (
 	ownRetry    = time.Minute      // after a reading that failed
 	ownShare    = 10               // reading takes a tenth of the time at most
 	ownBytes    = 200              // what a page of an own sitemap takes in memory, about
+	ownAtOnce   = 10               // documents at most that are read again because of a write
 )
 
 // ownList is what the site's own sitemaps say: those that it would serve without ours. Once it is read, it never changes.
@@ -33,8 +34,10 @@ type ownList struct {
 	unused urllist.Unused
 	err    error // of documents that could not be read
 
-	isMade bool      // one of the documents was made
+	opened int       // documents
+	isMade bool      // one of them was made
 	by     uint64    // digest of the settings, and of the documents at which reading began
+	begun  time.Time // reading them
 	due    time.Time // when it is read again
 }
 
@@ -116,10 +119,10 @@ func (r *Refresh) beginOwn() {
 	s := r.site
 	before := s.state.own.Load()
 	roots := append(s.hidingURLs(), r.probed.robots.sitemaps...)
-	own := &ownList{by: digestOf(roots, s.fetcher.digest())}
+	own := &ownList{by: digestOf(roots, s.fetcher.digest()), begun: r.Now}
 	isCurrent := before != nil && before.by == own.by && r.Now.Before(before.due)
 	isReading := s.ownReading.Err() == nil
-	isDue := r.demanded || !isReading && !isCurrent
+	isDue := r.demanded || !isReading && (!isCurrent || s.mayBeSaved(before))
 	// It is not known which of them a robots.txt names that cannot be fetched.
 	if !isDue || r.probed.robots.closed {
 		return
@@ -142,6 +145,12 @@ func (r *Refresh) beginOwn() {
 			s.state.own.Store(own)
 		}
 	})
+}
+
+// mayBeSaved reports whether the site's own sitemaps are read again because of a write: where they are few, and the budget has them.
+func (s *site) mayBeSaved(own *ownList) bool {
+	isBefore := s.look != nil && own.begun.Unix() <= s.look.Written
+	return isBefore && own.isMade && own.opened <= ownAtOnce && s.handler.limiter.PayForWrites(own.opened)
 }
 
 // awaitOwn waits a while for the end of a reading that is under way. The next refresh follows soon after one that is slower.
@@ -195,6 +204,7 @@ func (r *Refresh) readOwn(ctx context.Context, own *ownList, roots []string) {
 		}
 	}
 	own.unused = l.Unused
+	own.opened = len(l.opened)
 	own.isMade = l.isMade
 	// Where there were none, no page is missing while what may be there by now cannot be read.
 	before := s.state.own.Load()

@@ -18,8 +18,12 @@ func (s *site) Write(v *visits.Visit, at time.Time) {
 	if isMadeUp || !s.handler.settings.crawl.looks() {
 		return
 	}
-	w := crawl.Write{Method: v.Method, Path: v.URI, Status: v.Status, ContentType: v.ContentType}
-	if s.state.writes.Note(w, at, v.URI, v.Location) {
+	s.noteWrite(crawl.Write{Method: v.Method, Path: v.URI, Status: v.Status, ContentType: v.ContentType}, at, v.URI, v.Location)
+}
+
+// noteWrite has the site looked at soon because of a write, which names some URLs.
+func (s *site) noteWrite(w crawl.Write, at time.Time, urls ...string) {
+	if s.state.writes.Note(w, at, urls...) {
 		s.replan()
 		s.schedule.Notify()
 	}
@@ -28,7 +32,12 @@ func (s *site) Write(v *visits.Visit, at time.Time) {
 // beginLook begins to look at what writes may have changed, if it is time, and first at the pages that they name.
 func (s *site) beginLook() {
 	look := s.state.writes.Begin(s.begun)
-	if look == nil {
+	switch {
+	case look == nil:
+		return
+	case !s.mayRefresh():
+		s.state.fleet.written.Store(look.Written)
+		s.node.Wake()
 		return
 	}
 	for i, url := range look.Paths {

@@ -19,6 +19,7 @@ type editor struct {
 	mu       sync.Mutex
 	edits    map[string]int // of each page, by path
 	hidden   map[string]bool
+	named    []string            // in its sitemap
 	links    map[string][]string // of pages, by path
 	status   int                 // of what /admin responds
 	location string
@@ -54,6 +55,14 @@ func (a *editor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(a.status)
 		return
 	}
+	if path == "/sitemap.xml" {
+		fmt.Fprint(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`)
+		for _, path := range a.named {
+			fmt.Fprintf(w, "<url><loc>http://%s%s</loc></url>", r.Host, path)
+		}
+		fmt.Fprint(w, "</urlset>")
+		return
+	}
 	a.requests = append(a.requests, path)
 	edits, exists := a.edits[path]
 	if !exists || a.hidden[path] {
@@ -80,6 +89,7 @@ func (a *editor) save(r *http.Request) {
 	if from := q.Get("from"); from != "" {
 		a.links[from] = append(a.links[from], q["edit"]...)
 	}
+	a.named = append(a.named, q["name"]...)
 	if path := q.Get("hide"); path != "" {
 		a.hidden[path] = true
 		for from := range a.links {
@@ -116,7 +126,6 @@ const editorSite = `
 			rate 50/s
 			<writes>
 		}
-		links
 	}
 	reverse_proxy {app}
 }`
@@ -153,6 +162,7 @@ func TestWrites(t *testing.T) {
 		{"a correction", "edit=/posts/3", http.MethodPut, []string{"Authorization: Bearer x"}, isDated("/posts/3")},
 		{"a removal", "hide=/posts/4", http.MethodDelete, []string{session}, func(d dates) bool { return !isListed("/posts/4")(d) }},
 		{"a product", "edit=/products/1&from=/category", http.MethodPatch, []string{session}, isListed("/products/1")},
+		{"a page that only the site's own sitemap names", "edit=/pages/1&name=/pages/1", http.MethodPost, []string{session}, isListed("/pages/1")},
 		{"by another method", "edit=/posts/5", http.MethodPost, []string{session, "X-HTTP-Method-Override: PUT"}, isDated("/posts/5")},
 	}
 	begun := len(a.requested())
