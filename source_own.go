@@ -160,7 +160,7 @@ func (r *Refresh) awaitOwn(ctx context.Context) {
 	switch {
 	case s.app.building != nil:
 		patience = never // there is no next refresh
-	case s.firstLook:
+	case s.firstLook, s.look.IsOn(r.Now.Unix()):
 		patience = 0
 	case r.demanded, s.state.own.Load() == nil:
 		patience = sourcePatience / 2

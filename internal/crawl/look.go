@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	mostWrites = 60     // requests that are saved up for writes, at a tenth of the rate
-	lookAtOnce = 10     // pages in a crawl, after which dates are decided: enough to tell a correction from another template
-	lookEvery  = 1      // seconds between two parts of a look
-	lookFor    = minute // from the write to the end of the look
+	mostWrites = 60 // requests that are saved up for writes, at a tenth of the rate
+	lookAtOnce = 10 // pages in a crawl, after which dates are decided: enough to tell a correction from another template
+	lookEvery  = 1  // seconds between two parts of a look
+	lookFor    = 20 // seconds from the write to the end of the look, which leaves something for the next one
 )
 
 // Look is what is looked at after writes, a part in each crawl.
