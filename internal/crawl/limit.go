@@ -70,7 +70,7 @@ func NewLimiter(perSecond float64, concurrency int) *Limiter {
 		rate:     perSecond,
 		interval: time.Duration(float64(time.Second) / perSecond),
 		most:     concurrency,
-		writes:   rate.NewLimiter(rate.Limit(perSecond/10), mostWrites),
+		writes:   rate.NewLimiter(rate.Limit(perSecond/10), int(min(30*perSecond, mostWrites))),
 		free:     [sides]int{bySettings: concurrency, byVisitors: concurrency},
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	mostWrites = 60 // requests that are saved up for writes, at a tenth of the rate
+	mostWrites = 60 // requests that are saved up for writes, or what the rate allows in half a minute
 	lookAtOnce = 10 // pages in a crawl, after which dates are decided: enough to tell a correction from another template
 	lookEvery  = 1  // seconds between two parts of a look
 	lookFor    = 20 // seconds from the write to the end of the look, which leaves something for the next one
