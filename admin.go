@@ -345,8 +345,9 @@ func (st *siteStatus) confirmBy(storage *storageStatus) {
 	st.LastRefresh = &confirmed
 }
 
-// addVisits adds what is known of visits, where a source discovers pages.
+// addVisits adds what is known of writes, and of visits where a source discovers pages.
 func (s *site) addVisits(st *siteStatus) {
+	st.Writes = s.state.writes.Counts(s.app.now())
 	if s.discovery() == nil {
 		return
 	}
@@ -355,7 +356,6 @@ func (s *site) addVisits(st *siteStatus) {
 			st.Logs = append(st.Logs, *logs...)
 		}
 	}
-	st.Writes = s.state.writes.Counts(s.app.now())
 	st.Visited, st.Dropped = s.state.visited.Count()
 }
 

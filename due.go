@@ -76,7 +76,7 @@ func dueAsPlanned(p prospects) time.Time {
 		return p.now
 	}
 	// The interval may be another one now, or the clock was set back.
-	return p.now.Add(min(p.planned.Sub(p.now), p.interval))
+	return p.now.Add(min(p.planned.Sub(p.now), p.interval, p.untilLook()))
 }
 
 // nextInterval is how long after the last refresh a site is due in which nothing happens.
@@ -180,7 +180,7 @@ func (s *site) prospects(out *report.Refresh, begun time.Time) prospects {
 		absences: s.absences,
 	}
 	p.isChanged = s.state.isChanged.Load()
-	p.look = s.state.writes.Due()
+	p.look = s.lookDue()
 	// What an operator wants fetched stays with the site until a crawl has begun with it. These results had no crawl, or none
 	// with that.
 	hadNoCrawl := out.Result == outcome.Failed || out.Result == outcome.Followed || out.Result == outcome.Later

@@ -244,7 +244,7 @@ func (s *site) serveShared(ctx context.Context) bool {
 	records.Reopen()
 	err = s.restore(ctx, records)
 	if !before.Equal(s.published().snapshot) {
-		s.state.writes.NoteChange()
+		s.state.writes.NoteChange(s.app.now())
 	}
 	isDone := err == nil || errors.Is(err, record.ErrDamaged)
 	// What the one that published found counts here, too: which sites are aliases, and what their routes say.

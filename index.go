@@ -261,7 +261,7 @@ func failedSources(failed []merge.InputError) map[int]string {
 // tell tells operators of what was published in place of another publication.
 func (s *site) tell(r *refreshing, before *publication, out *report.Refresh) {
 	if out.Changed {
-		s.state.writes.NoteChange()
+		s.state.writes.NoteChange(s.app.now())
 	}
 	s.app.events.emitRefreshed(s, before.snapshot, out)
 	if s.ctx.Err() != nil {

@@ -342,6 +342,7 @@ func newSite(a *App, i identity) *site {
 			planned:   next.due,
 			interval:  h.settings.interval,
 			isChanged: s.state.isChanged.Load(),
+			look:      s.lookDue(),
 		}
 		s.prospected = &p
 		s.plan(p)

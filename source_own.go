@@ -147,10 +147,14 @@ func (r *Refresh) beginOwn() {
 	})
 }
 
-// mayBeSaved reports whether the site's own sitemaps are read again because of a write: where they are few, and the budget has them.
+// mayBeSaved reports whether the site's own sitemaps are read again because of a write: where they are few.
 func (s *site) mayBeSaved(own *ownList) bool {
 	isBefore := s.look != nil && own.begun.Unix() <= s.look.Written
-	return isBefore && own.isMade && own.opened <= ownAtOnce && s.handler.limiter.PayForWrites(own.opened)
+	if !isBefore || !own.isMade || own.opened > ownAtOnce {
+		return false
+	}
+	s.handler.limiter.PayForWrites(own.opened)
+	return true
 }
 
 // awaitOwn waits a while for the end of a reading that is under way. The next refresh follows soon after one that is slower.

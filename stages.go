@@ -233,7 +233,9 @@ func (s *site) crawl(ctx context.Context, r *refreshing) error {
 		isIdle := idle >= min(2*firstPublication, s.handler.settings.interval)
 		// Whoever requests a refresh wants one that begins after the request.
 		isRequested := s.schedule.IsRequested()
-		isSpent := isRequested || isIdle || !now.Before(r.until)
+		due := s.lookDue()
+		isLookDue := !due.IsZero() && !now.Before(due)
+		isSpent := isRequested || isIdle || isLookDue || !now.Before(r.until)
 		r.goesOn = !crawled.Gathered || !crawled.Done && !isSpent
 
 		building := s.app.building
@@ -263,7 +265,12 @@ func (s *site) timeLimit(r *refreshing) crawl.TimeLimit {
 	}
 	// A site of ten million pages would be selected two to three times in a refresh in which one page changed.
 	step = max(step, r.cost, 2*r.built)
-	return crawl.TimeLimit{Until: s.app.now().Add(step), Patience: patience, Stop: s.ctx}
+	until := s.app.now().Add(step)
+	// What was saved is looked at in the next refresh.
+	if due := s.lookDue(); r.crawled.Gathered && !due.IsZero() && due.Before(until) {
+		until = due
+	}
+	return crawl.TimeLimit{Until: until, Patience: patience, Stop: s.ctx}
 }
 
 // selectPages is the stages select and build, unless nothing has changed.

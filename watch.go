@@ -44,7 +44,7 @@ func (s *site) replan() {
 	p := *s.prospected
 	p.now = s.app.now()
 	p.isChanged = s.state.isChanged.Load()
-	p.look = s.state.writes.Due()
+	p.look = s.lookDue()
 	s.plan(p)
 }
 

@@ -24,9 +24,19 @@ func (s *site) Write(v *visits.Visit, at time.Time) {
 // noteWrite has the site looked at soon because of a write, which names some URLs.
 func (s *site) noteWrite(w crawl.Write, at time.Time, urls ...string) {
 	if s.state.writes.Note(w, at, urls...) {
+		s.schedule.Interrupt() // a step of a crawl may take as long as an interval
 		s.replan()
 		s.schedule.Notify()
 	}
+}
+
+// lookDue is when it is due to look at what writes may have changed; zero: there was none.
+func (s *site) lookDue() time.Time {
+	due := s.state.writes.Due()
+	if byBudget := s.handler.limiter.LookDue(); !due.IsZero() && due.Before(byBudget) {
+		return byBudget
+	}
+	return due
 }
 
 // beginLook begins to look at what writes may have changed, if it is time, and first at the pages that they name.
@@ -42,10 +52,11 @@ func (s *site) beginLook() {
 	}
 	for i, url := range look.Paths {
 		path, isHere := html.PathOn(s.origin, resolveLocation(s.origin, url))
-		if d := s.handler.discovery; isHere && d != nil {
+		if d := s.discovery(); isHere && d != nil {
 			path, _ = d.urls.Clean(path)
 		}
 		look.Paths[i] = path
 	}
 	s.look = look
+	s.handler.limiter.PayForWrites(1) // for the front page, which the probe requests
 }

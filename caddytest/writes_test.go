@@ -187,6 +187,41 @@ func TestWrites(t *testing.T) {
 	}
 }
 
+// TestWriteAmidCrawl: what is saved while many pages are still to be fetched does not wait for them, nor after a reload.
+func TestWriteAmidCrawl(t *testing.T) {
+	const pages = 600
+	a := newEditor()
+	for i := range pages {
+		path := fmt.Sprintf("/old/%d", i)
+		a.edits[path] = 0
+		a.links["/"] = append(a.links["/"], path)
+	}
+	s := prepareWithAdmin(t, nil)
+	site := strings.Replace(editorSite, "<writes>", "", 1)
+	s.LoadApp(site, a.ServeHTTP)
+	s.Eventually(func() bool { return len(a.requested()) > 30 }, s.SitemapLog)
+	s.Do(http.MethodPost, harness.Local+"/admin?edit=/posts/new&from=/", session)
+	s.Eventually(func() bool { return slices.Contains(a.requested(), "/posts/new") }, s.SitemapLog)
+	if n := len(a.requested()); n >= pages {
+		t.Errorf("it is found after %d requests", n)
+	}
+}
+
+// TestWriteAfterReload: a reload forgets no write, and none after it.
+func TestWriteAfterReload(t *testing.T) {
+	a := newEditor()
+	app := harness.Backend(t, a.ServeHTTP)
+	s := prepareWithAdmin(t, nil)
+	site := strings.NewReplacer("<writes>", "", "{app}", app).Replace(editorSite)
+	s.Load(site)
+	s.WantLocs(harness.Local+"/sitemap.xml", harness.Below(harness.Local, slices.Sorted(maps.Keys(a.edits)))...)
+	for _, path := range []string{"/posts/first", "/posts/second"} {
+		s.Do(http.MethodPost, harness.Local+"/admin?from=/&edit="+path, session)
+		s.Reload(site)
+		s.Eventually(func() bool { return slices.Contains(a.requested(), path) }, s.SitemapLog)
+	}
+}
+
 // TestNoWrites: nothing else has the site looked at, and a path is not requested because it is named.
 func TestNoWrites(t *testing.T) {
 	s, a := startEditor(t, "")

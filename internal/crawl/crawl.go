@@ -411,7 +411,7 @@ func (r *Run) next() (at int64, done bool) {
 		at = now + 10*minute // the budget for what is due is spent
 	}
 	if r.p.Look.IsOn(now) {
-		at = min(at, now+lookEvery)
+		at = min(at, max(now+lookEvery, r.c.o.Limiter.LookDue().Unix()))
 	}
 	return at, true
 }

@@ -171,9 +171,12 @@ func (f fetchFacts) byComparison() due {
 		return due{interval, briefWait, record.ByConfirmation}
 	case suspected:
 		interval = min(max(interval, f.shortest), f.longest)
-		return f.confirmation(interval)
+		if f.isWritten {
+			return due{interval, writeWait, record.ByWrite}
+		}
+		return due{interval, confirmWait, record.ByConfirmation}
 	case gone: // by mistake, perhaps: a deployment may be under way
-		return f.confirmation(minute)
+		return due{minute, minute, record.ByConfirmation}
 	case failed:
 		interval = f.afterFailure()
 		return due{interval, interval, record.ByFailure}
@@ -193,14 +196,6 @@ func (f fetchFacts) byComparison() due {
 		interval = f.first
 	}
 	return due{interval, interval, record.ByInterval}
-}
-
-// confirmation is when what a fetch found is confirmed.
-func (f fetchFacts) confirmation(interval int64) due {
-	if f.isWritten {
-		return due{interval, writeWait, record.ByWrite}
-	}
-	return due{interval, confirmWait, record.ByConfirmation}
 }
 
 // afterFailure returns the interval of a page that fails.

@@ -75,8 +75,8 @@ func NewLimiter(perSecond float64, concurrency int) *Limiter {
 	}
 }
 
-// PayForWrites takes requests from the budget of writes; false: that has not so many.
-func (l *Limiter) PayForWrites(requests int) bool { return l.writes.AllowN(time.Now(), requests) }
+// PayForWrites takes requests from the budget of writes, though that has fewer.
+func (l *Limiter) PayForWrites(requests int) { l.writes.ReserveN(time.Now(), requests) }
 
 // Rate is how many requests a second it lets pass at most.
 func (l *Limiter) Rate() float64 { return l.rate }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
@@ -12,28 +13,39 @@ const (
 	mostWrites = 60 // requests that are saved up for writes, or what the rate allows in half a minute
 	lookAtOnce = 10 // pages in a crawl, after which dates are decided: enough to tell a correction from another template
 	lookEvery  = 1  // seconds between two parts of a look
-	lookFor    = 20 // seconds from the write to the end of the look, which leaves something for the next one
+	lookFor    = 20 // seconds that a look takes, which leaves something for the next one
 )
 
 // Look is what is looked at after writes, a part in each crawl.
 type Look struct {
 	Written int64    // when the last write ended, in Unix seconds
 	Paths   []string // which the writes name: perhaps pages
-	isOver  bool     // all pages were looked at
+	Begun   int64    // in the same
+	isOver  bool // all pages were looked at
 }
 
 // IsOn reports whether there may be pages to look at; nil: there was no write.
-func (l *Look) IsOn(now int64) bool { return l != nil && !l.isOver && now-l.Written <= lookFor }
+func (l *Look) IsOn(now int64) bool { return l != nil && !l.isOver && now-l.Begun <= lookFor }
 
-// look has pages fetched that writes may have changed, once in a crawl. All requests are paid from the budget of writes.
+// LookDue is when a look may begin, by the budget of writes; zero: at once.
+func (l *Limiter) LookDue() (due time.Time) {
+	r := l.writes.Reserve()
+	defer r.Cancel()
+	if pause := min(r.Delay(), maxBackoff); pause > 0 {
+		due = time.Now().Add(pause)
+	}
+	return due
+}
+
+// look has pages fetched that writes may have changed, once in a crawl. All requests are paid from the budget of writes. Where that has
+// few, only the pages that the writes name are.
 func (r *Run) look(ctx context.Context) error {
-	now := r.c.o.Now()
-	budget := r.c.o.Limiter.writes
-	canLook := !r.hasLooked && !r.p.Closed && !r.p.Spares && r.p.Look.IsOn(now.Unix())
-	if !canLook || budget.TokensAt(now) < lookAtOnce {
+	canLook := !r.hasLooked && !r.p.Closed && !r.p.Spares && r.p.Look.IsOn(r.c.now())
+	if !canLook {
 		return nil
 	}
 	r.hasLooked = true
+	most := min(int(r.c.o.Limiter.writes.Tokens()), lookAtOnce)
 	var first []record.Record
 	for i := range r.gen.Chunks() {
 		records, err := r.load(ctx, i)
@@ -45,18 +57,18 @@ func (r *Run) look(ctx context.Context) error {
 			if rec.Cause == record.ByWrite && r.wanted(&rec) {
 				return nil
 			}
-			if r.isLookedAt(&rec) {
+			isNamed := slices.Contains(r.p.Look.Paths, rec.Path)
+			if r.isLookedAt(&rec) && (isNamed || most == lookAtOnce) {
 				first = append(first, rec)
 			}
 		}
 		slices.SortFunc(first, r.compareLooked)
-		first = first[:min(len(first), lookAtOnce)]
+		first = first[:min(len(first), max(most, 0))]
 	}
 	for _, rec := range first {
 		r.notify(notice{path: rec.Path, cause: record.ByWrite})
 	}
-	budget.ReserveN(now, 1+len(first)) // one for the front page, which the probe requests
-	r.p.Look.isOver = len(first) < lookAtOnce
+	r.p.Look.isOver = most == lookAtOnce && len(first) < most
 	return nil
 }
 

@@ -420,6 +420,10 @@ func isRefusal(rec *record.Record) bool {
 
 // plan sets when a page that was fetched now is due again, and by what.
 func (r *Run) plan(before, rec *record.Record, came comparison, slot, now int64) {
+	isWritten := before.Cause == record.ByWrite
+	if isWritten {
+		r.c.o.Limiter.PayForWrites(1)
+	}
 	isUpstream := rec.Flags&record.Made != 0
 	isPage := rec.Status == http.StatusOK && rec.Failing == 0
 	next := fetchFacts{
@@ -435,7 +439,7 @@ func (r *Run) plan(before, rec *record.Record, came comparison, slot, now int64)
 		isNoPage:  !isPage,
 		isSteady:  rec.Version != 0 && !isUpstream,
 		isSpread:  isUpstream,
-		isWritten: before.Cause == record.ByWrite,
+		isWritten: isWritten,
 		path:      rec.Path,
 		hub:       scoreOf(rec),
 	}.next()

@@ -61,12 +61,15 @@ func (ws *Writes) Note(w Write, at time.Time, urls ...string) (isFirst bool) {
 	ws.count++
 	ws.next.Written = at.Unix()
 	for _, url := range urls {
-		if len(ws.next.Paths) < maxNamed && len(url) <= maxName {
+		isOfUse := url != "" && len(url) <= maxName && !slices.Contains(ws.next.Paths, url)
+		if isOfUse {
 			ws.next.Paths = append(ws.next.Paths, url)
 		}
 	}
+	ws.next.Paths = ws.next.Paths[max(len(ws.next.Paths)-maxNamed, 0):]
 	path, _, _ := strings.Cut(w.Path, "?")
 	w.Path = strings.Map(dropDigit, path[:min(len(path), maxName)])
+	w.ContentType, _, _ = strings.Cut(w.ContentType, ";") // which may have a boundary that is another one each time
 	k := ws.kindOf(w)
 	if k.waits {
 		return false
@@ -123,31 +126,37 @@ func (ws *Writes) Begin(now time.Time) *Look {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	made := madeLook{at: now, writes: ws.count}
-	for _, k := range ws.kinds {
+	for w, k := range ws.kinds {
 		if !k.waits || k.next.After(now) {
 			continue
 		}
 		k.waits = false
-		k.mute = min(max(2*k.mute, betweenLooks), longestMute)
+		if w != (Write{}) { // of which another process has told, which mutes it itself
+			k.mute = min(max(2*k.mute, betweenLooks), longestMute)
+		}
 		k.next = now.Add(k.mute)
 		made.kinds = append(made.kinds, k)
 	}
 	isOld := func(l madeLook) bool { return now.Sub(l.at) > time.Hour }
 	ws.made = append(slices.DeleteFunc(ws.made, isOld), made)
 	look := ws.next
+	look.Begun = now.Unix()
 	ws.next = Look{}
 	ws.count = 0
 	return &look
 }
 
 // NoteChange notes that other documents are served than before: the last look was worth it.
-func (ws *Writes) NoteChange() {
+func (ws *Writes) NoteChange(now time.Time) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if len(ws.made) == 0 {
 		return
 	}
 	last := &ws.made[len(ws.made)-1]
+	if now.Sub(last.at) > time.Minute {
+		return // it has another reason
+	}
 	last.changed = true
 	for _, k := range last.kinds {
 		k.mute = 0

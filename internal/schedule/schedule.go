@@ -131,6 +131,15 @@ func (s *Schedule) Request(now time.Time) <-chan struct{} {
 	return s.next
 }
 
+// Interrupt ends the context of UntilRequested as Request does.
+func (s *Schedule) Interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.interrupt != nil {
+		s.interrupt()
+	}
+}
+
 // Begin begins a run, and reports whether it was requested.
 func (s *Schedule) Begin() (demanded bool) {
 	s.mu.Lock()
