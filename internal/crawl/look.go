@@ -21,7 +21,7 @@ type Look struct {
 	Written int64    // when the last write ended, in Unix seconds
 	Paths   []string // which the writes name: perhaps pages
 	Begun   int64    // in the same
-	isOver  bool // all pages were looked at
+	isOver  bool     // all pages were looked at
 }
 
 // IsOn reports whether there may be pages to look at; nil: there was no write.

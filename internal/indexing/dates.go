@@ -3,6 +3,7 @@ package indexing
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/record"
@@ -38,6 +39,7 @@ type dates struct {
 	waiting waiting
 	rounds  map[bool]*round // of files, and of pages without one
 	looks   bool            // a page is still to be fetched because of a write
+	saved   int64           // when the last change was found that awaits that; 0: none does
 	uploads uploads
 	stated  [2]times // what pages declare, and what lists say
 }
@@ -155,6 +157,9 @@ func (d *dates) add(rec *record.Record) {
 	if rec.IsFile() {
 		d.waiting.add(rec, isPending)
 	}
+	if isPending && rec.FoundBy == record.ByWrite && int64(rec.Found)+lookTime >= d.rules.Now.Unix() {
+		d.saved = max(d.saved, int64(rec.Found))
+	}
 	evidence := d.evidence(rec)
 	d.stated[declared].add(evidence[declared])
 	d.stated[listed].add(evidence[listed])
@@ -226,12 +231,25 @@ func (d *dates) ofText(rec *record.Record) (text date, dated int64) {
 	return d.ofEdit(rec), batch
 }
 
+// lookTime is how many seconds a change waits at most for the end of a look.
+const lookTime = 30
+
+// due is when dates can be decided that wait; the zero time: none does.
+func (d *dates) due() time.Time {
+	due := d.waiting.due()
+	look := time.Unix(d.saved+lookTime+1, 0).UTC()
+	isSooner := due.IsZero() || look.Before(due)
+	if d.looks && d.saved != 0 && isSooner {
+		return look
+	}
+	return due
+}
+
 // waits reports whether the date of a page waits for what other pages show, of a deployment or of a look at what was saved.
 func (d *dates) waits(rec *record.Record, batch int64) bool {
 	if rec.IsFile() {
 		return d.waiting.isOpen(batch)
 	}
-	const lookTime = 60 // seconds from the write to the end of the look
 	isOver := int64(rec.Found)+lookTime < d.rules.Now.Unix()
 	return d.looks && !isOver && rec.FoundBy == record.ByWrite
 }

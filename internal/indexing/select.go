@@ -101,7 +101,7 @@ func Select(ctx context.Context, g *record.Generation, r Options) (*Selection, e
 	}
 
 	s.dates.decide()
-	s.result.DatesDue = s.dates.waiting.due()
+	s.result.DatesDue = s.dates.due()
 
 	// What a page is to others shows only now. Canonicals come first: a page that gives way to its own is no duplicate
 	// of another one.
