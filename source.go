@@ -294,6 +294,10 @@ func (r *Refresh) read(ctx context.Context, source input, i int, yield func(page
 	}
 	return source.pages(ctx, r, func(p page.Page) error {
 		p.Sources = bit
+		// In another spelling, a page of a sorted source could get out of order.
+		if !source.sorted() {
+			p.Path = r.fileSpelling(p.Path)
+		}
 		return yield(p)
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/seed3295b519/caddy-sitemap/internal/crawl"
 	"github.com/seed3295b519/caddy-sitemap/internal/logonce"
 	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
@@ -160,6 +161,7 @@ func newVisiting(t testing.TB, sources ...input) *visiting {
 	if err := h.compile(""); err != nil {
 		t.Fatal(err)
 	}
+	h.limiter = crawl.NewLimiter(2, 1)
 	v.handler = h
 	v.app = &App{
 		number: math.MaxUint64, // whatever configurations other tests have started

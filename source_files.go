@@ -233,3 +233,22 @@ func (s *SourceFiles) includes(path string) bool {
 	isIncluded := s.included != nil && s.included.Match(path)
 	return isIncluded || s.IncludeOnly == nil && page.IsFile(path)
 }
+
+// fileSpelling returns the path of a list's page in the spelling of the file's name if a source lists a file at it: both are one page,
+// and what the list says of it is not lost. Other paths stay as they are spelled.
+func (r *Refresh) fileSpelling(path string) string {
+	bare := page.Bare(path)
+	listsFiles := slices.ContainsFunc(r.site.sources(), func(source input) bool {
+		s, isFiles := source.(*SourceFiles)
+		return isFiles && (s.Root != "" || !r.probed.unserved)
+	})
+	if bare == path || !listsFiles || r.fileTime(bare) == 0 {
+		return path
+	}
+	return bare
+}
+
+// fileTime returns the modification time of the file in the site's root that is served at a path, in Unix seconds; 0: there is none.
+func (r *Refresh) fileTime(path string) int64 {
+	return files.TimeOf(files.Options{FS: r.FS, Root: r.Root, At: r.Prefix, Index: r.Index}, path)
+}

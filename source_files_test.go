@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -124,6 +125,42 @@ func TestFetchFile(t *testing.T) {
 	cancel()
 	if got := r.fetchFile(ended, "/docs/a.html"); got.Status != 0 || got.Body != nil {
 		t.Errorf("after its end: got %+v", got)
+	}
+}
+
+// TestFileSpelling: what a list says is of a file, however it spells its name.
+func TestFileSpelling(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a,b.html"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ofSite := &SourceFiles{}
+	for _, test := range []struct {
+		name       string
+		sources    []input
+		unserved   bool
+		path, want string
+	}{
+		{"no files source", []input{&SourceURLs{}}, false, "/a%2Cb.html", "/a%2Cb.html"},
+		{"a file", []input{&SourceURLs{}, ofSite}, false, "/a%2Cb.html", "/a,b.html"},
+		{"a file that nothing serves", []input{ofSite}, true, "/a%2Cb.html", "/a%2Cb.html"},
+		{"no file", []input{ofSite}, false, "/a%3Bb.html", "/a%3Bb.html"},
+		{"one spelling", []input{ofSite}, false, "/a,b.html", "/a,b.html"},
+	} {
+		of := &site{identity: identity{handler: &Handler{server: new(caddyhttp.Server), sources: test.sources}}}
+		r := &Refresh{BaseURL: "https://named.example", Root: root, site: of, probed: probeResult{siteFiles: siteFiles{unserved: test.unserved}}, leftOut: make(map[string]int)}
+		if got := r.fileSpelling(test.path); got != test.want {
+			t.Errorf("%s: %s: got %s, want %s", test.name, test.path, got, test.want)
+		}
+		err := r.read(t.Context(), &SourceURLs{URLs: []string{test.path}}, 0, func(p page.Page) error {
+			if p.Path != test.want {
+				t.Errorf("%s: of a list: got %s, want %s", test.name, p.Path, test.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: of a list: %v", test.name, err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seed3295b519/caddy-sitemap/internal/document"
 	"github.com/seed3295b519/caddy-sitemap/internal/files"
 	"github.com/seed3295b519/caddy-sitemap/internal/html"
+	"github.com/seed3295b519/caddy-sitemap/internal/origin"
 	"github.com/seed3295b519/caddy-sitemap/internal/page"
 	"github.com/seed3295b519/caddy-sitemap/internal/urllist"
 	"github.com/seed3295b519/caddy-sitemap/internal/wait"
@@ -50,6 +51,7 @@ func (r *Refresh) ownSitemaps(yield func(page.Page) error) error {
 	bit := uint16(1) << min(len(r.site.sources()), maxSourceBit)
 	for _, p := range own.pages {
 		p.Sources = bit
+		p.Path = r.fileSpelling(p.Path)
 		if err := yield(p); err != nil {
 			return err
 		}
@@ -120,7 +122,8 @@ func (r *Refresh) beginOwn() {
 	before := s.state.own.Load()
 	roots := append(s.hidingURLs(), r.probed.robots.sitemaps...)
 	own := &ownList{by: digestOf(roots, s.fetcher.digest()), begun: r.Now}
-	isCurrent := before != nil && before.by == own.by && r.Now.Before(before.due)
+	isSameTime := before != nil && !r.Now.Before(before.begun) && r.Now.Before(before.due) // else the clock was set back
+	isCurrent := isSameTime && before.by == own.by
 	isReading := s.ownReading.Err() == nil
 	isDue := r.demanded || !isReading && (!isCurrent || s.mayBeSaved(before))
 	// It is not known which of them a robots.txt names that cannot be fetched.
@@ -166,7 +169,7 @@ func (r *Refresh) awaitOwn(ctx context.Context) {
 		patience = never // there is no next refresh
 	case s.firstLook, s.look.IsOn(r.Now.Unix()):
 		patience = 0
-	case r.demanded, s.state.own.Load() == nil:
+	case r.demanded, s.mergesOwn() && s.state.own.Load() == nil:
 		patience = sourcePatience / 2
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait.Patience(patience))
@@ -203,7 +206,10 @@ func (r *Refresh) readOwn(ctx context.Context, own *ownList, roots []string) {
 	}
 	for _, root := range roots {
 		err := l.readNamed(ctx, root)
-		if err != nil && !errors.Is(err, errTooManyPages) {
+		if errors.Is(err, errTooManyPages) {
+			break
+		}
+		if err != nil {
 			own.err = errors.Join(own.err, err)
 		}
 	}
@@ -225,9 +231,8 @@ func (l *lists) isOutdated(path string) bool {
 	if l.built.IsZero() {
 		return false
 	}
-	o := files.Options{FS: l.FS, Root: l.Root, At: l.Prefix, Index: l.Index}
-	at := files.TimeOf(o, path)
-	return at == 0 || at > l.built.Unix()
+	at := l.fileTime(path)
+	return at == 0 || at > l.built.Unix() || origin.IsAsset(path)
 }
 
 // pauseAfter returns how long the list is current that it has taken a time to read.

@@ -132,6 +132,43 @@ func TestOwnSitemapsStay(t *testing.T) {
 	}
 }
 
+// TestOwnSitemapsClock: what the site's own sitemaps say is read again after the clock was set back.
+func TestOwnSitemapsClock(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.isDefault = true })
+	doc := "/a"
+	b.pages = func(w http.ResponseWriter, _ *http.Request) error {
+		_, err := fmt.Fprintln(w, doc)
+		return err
+	}
+	s := b.site("named.example")
+	for _, test := range []struct {
+		doc   string
+		after time.Duration
+	}{{"/a", 0}, {"/b", -time.Hour}} {
+		doc = test.doc
+		if got, err := b.readOwn(s, probeResult{}, b.clock.Add(test.after)); got != test.doc || err != nil {
+			t.Errorf("after %s: got %q, %v", test.after, got, err)
+		}
+	}
+}
+
+// TestOwnSitemapsEnough: once there are as many pages as are listed, no other document is requested.
+func TestOwnSitemapsEnough(t *testing.T) {
+	b := newBench(t, func(h *Handler) { h.isDefault = true; h.MaxURLs = 2 })
+	var requested []string
+	b.pages = func(w http.ResponseWriter, r *http.Request) error {
+		requested = append(requested, r.URL.Path)
+		_, err := fmt.Fprint(w, "/a\n/b\n/c\n")
+		return err
+	}
+	p := probeResult{}
+	p.robots.sitemaps = []string{"http://named.example/1.txt", "http://named.example/2.txt"}
+	_, err := b.readOwn(b.site("named.example"), p, b.clock)
+	if len(requested) != 1 || err != nil {
+		t.Errorf("%q was requested: %v", requested, err)
+	}
+}
+
 // TestOwnSitemapsWithoutRobots: while robots.txt cannot be fetched, the sitemaps that it named before stay. A process that
 // does not know them says so, and lists nothing less; a new site has nothing to lose.
 func TestOwnSitemapsWithoutRobots(t *testing.T) {

@@ -311,6 +311,8 @@ func (s *Reader) readChild(ctx context.Context, url string, depth int) error {
 	if s.documents > maxDocuments || depth > maxDepth {
 		return errIndex
 	}
+	index := s.Name
+	defer func() { s.Name = index }()
 	r, err := s.Open(ctx, url)
 	if err != nil {
 		return err
