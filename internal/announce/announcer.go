@@ -141,7 +141,7 @@ func (a *Announcer) Status(now time.Time) (all []Status) {
 	for _, t := range a.state.Targets {
 		s := t.Status
 		if s.Waiting > 0 {
-			s.Next = t.due(now)
+			s.Next = t.due(a.config.Daily, now)
 		}
 		all = append(all, s)
 	}
@@ -194,6 +194,7 @@ func (a *Announcer) Published(p Publication) {
 	isKnown := a.state.Known && !p.First
 	a.state.Known = isKnown || p.Complete
 	for _, t := range a.state.Targets {
+		t.isCounted = false
 		// All of it is new to everybody, or to a target that is new itself.
 		isNew := !isKnown || t.Told.Path == ""
 		if t.Kind != IndexNow && isNew {

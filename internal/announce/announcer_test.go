@@ -281,3 +281,87 @@ func TestTell(t *testing.T) {
 		}
 	}
 }
+
+// runner is one of a site with some records. It counts how often they are read, and collects the reasons of failures.
+func runner(now *time.Time, records *record.Generation) (r *Runner, reads *int, reasons *[]string) {
+	reads = new(int)
+	reasons = new([]string)
+	return &Runner{
+		Client: NewClient("test", 1),
+		Now:    func() time.Time { return *now },
+		Fetch:  site,
+		Records: func() *record.Generation {
+			*reads++
+			return records
+		},
+		Done:   func(_ int, o Outcome, _ Status) { *reasons = append(*reasons, o.Reason) },
+		Failed: func(error) {},
+	}, reads, reasons
+}
+
+// TestRest: until a target is due, which is on the next day once it was told all of a day's URLs, records are read once for each
+// publication. So what waits is always known.
+func TestRest(t *testing.T) {
+	for name, test := range map[string]struct {
+		daily   int
+		respond http.HandlerFunc
+		waiting int
+		next    time.Duration
+	}{
+		"the day is used up": {1, nil, 1, 12 * time.Hour},
+		"it fails":           {9, reply(503, "", "Retry-After", "7200"), 2, 2*time.Hour + time.Minute},
+		"nothing waits":      {9, nil, 0, 0},
+	} {
+		now := epoch.Add(time.Minute)
+		e := newEngine(t)
+		e.respond = test.respond
+		config := e.config(IndexNow)
+		config.Daily = test.daily
+		a := loaded(t, new(memory), config)
+		r, reads, _ := runner(&now, moved(t, Change{epoch.Unix() + 1, "/a"}, Change{epoch.Unix() + 2, "/b"}))
+		for i := range 3 {
+			a.Published(Publication{Documents: make(map[Kind]string)})
+			for range 3 {
+				pause := a.tellAll(t.Context(), r)
+				if e.requests > 1 || i > 0 && pause != time.Minute {
+					t.Errorf("%s: %d requests, pause %s", name, e.requests, pause)
+				}
+			}
+		}
+		var next time.Time
+		if test.waiting > 0 {
+			next = epoch.Add(test.next)
+		}
+		s := a.Status(now)[0]
+		if *reads != 3 || s.Waiting != test.waiting || !s.Next.Equal(next) {
+			t.Errorf("%s: records are read %d times; %+v", name, *reads, s)
+		}
+		now = now.Add(12 * time.Hour)
+		e.respond = nil
+		a.tellAll(t.Context(), r)
+		if s := a.Status(now)[0]; s.Waiting != 0 || s.Accepted != 2 {
+			t.Errorf("%s: once it is due: %+v", name, s)
+		}
+	}
+}
+
+// TestUnpublished: while a selection goes on for long, what waits for its end is not looked for each second.
+func TestUnpublished(t *testing.T) {
+	now := epoch.Add(time.Minute)
+	e := newEngine(t)
+	config := e.config(IndexNow)
+	config.Daily = DefaultDaily
+	a := loaded(t, new(memory), config)
+	a.Published(Publication{Documents: make(map[Kind]string)})
+	r, _, _ := runner(&now, moved(t, Change{epoch.Unix() + 90, "/a"}))
+	a.Select(now)
+	now = now.Add(time.Hour)
+	if pause := a.tellAll(t.Context(), r); pause != time.Minute || e.requests != 0 {
+		t.Errorf("amid a selection: %d requests, pause %s", e.requests, pause)
+	}
+	a.Published(Publication{Documents: make(map[Kind]string)})
+	a.tellAll(t.Context(), r)
+	if e.requests != 1 {
+		t.Errorf("once it is published: %d requests", e.requests)
+	}
+}

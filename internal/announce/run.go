@@ -71,13 +71,24 @@ func (a *Announcer) tellAll(ctx context.Context, r *Runner) time.Duration {
 // tell tells a target what is due, and returns when it may be told more; zero: nothing waits.
 func (a *Announcer) tell(ctx context.Context, r *Runner, t *target) (next time.Time, err error) {
 	now := r.Now()
+	a.mu.Lock()
+	next = t.due(a.config.Daily, now)
+	// Reading all changes takes long: until the target is due, only what is published anew is worth it.
+	isCounted := t.isCounted && next.After(now)
+	if isCounted && t.Waiting == 0 {
+		next = time.Time{}
+	}
+	t.isCounted = true
+	a.mu.Unlock()
+	if isCounted {
+		return next, nil
+	}
 	b, err := a.choose(ctx, r, t, now)
 	if err != nil {
 		return time.Time{}, err
 	}
 	a.mu.Lock()
 	t.Waiting = b.waiting
-	next = t.due(now)
 	n := &notice{t.Target, a.config, b.changes}
 	n.Key = a.state.Key
 	a.mu.Unlock()
@@ -86,6 +97,8 @@ func (a *Announcer) tell(ctx context.Context, r *Runner, t *target) (next time.T
 		return time.Time{}, nil
 	case next.After(now):
 		return next, nil
+	case len(b.changes) == 0 && b.next < now.Unix(): // it waits for the end of a selection
+		return time.Time{}, nil
 	case len(b.changes) == 0:
 		return time.Unix(b.next+1, 0), nil
 	}
