@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -153,7 +154,9 @@ func (a *Announcer) Select(now time.Time) indexing.Notices {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.selecting = now.Unix()
-	n := indexing.Notices{Now: a.selecting, IsKnown: a.state.Known, Behind: a.state.behind()}
+	n := indexing.Notices{Now: a.selecting, IsKnown: a.state.Known}
+	// One that always fails must not have all others be told what they need not know.
+	n.Behind = cmp.Or(a.state.behind(maxExcused), a.state.behind(math.MaxInt))
 	for _, t := range a.state.Targets {
 		if t.Kind == IndexNow {
 			n.Told = max(n.Told, t.Told.At, t.Until.At)
@@ -166,12 +169,13 @@ func (a *Announcer) Select(now time.Time) indexing.Notices {
 func (a *Announcer) Behind() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.state.behind()
+	return a.state.behind(math.MaxInt)
 }
 
-func (s *state) behind() (at int64) {
+// behind returns the time up to which all targets were told of pages, but those that failed more often in a row; 0: there are none.
+func (s *state) behind(failures int) (at int64) {
 	for _, t := range s.Targets {
-		if t.Kind == IndexNow {
+		if t.Kind == IndexNow && t.Failures <= failures {
 			at = cmp.Or(min(at, t.Told.At), t.Told.At)
 		}
 	}

@@ -206,6 +206,32 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectFailing: a target that fails for long does not have the others be told more than they need, and is still told all that changed.
+func TestSelectFailing(t *testing.T) {
+	config := publicly(IndexNow)
+	config.Targets = append(config.Targets, Target{IndexNow, DefaultEndpoint})
+	a := loaded(t, new(memory), config)
+	a.state.Targets[0].Told.At = 100
+	a.state.Targets[1].Told.At = 200
+	for _, test := range []struct {
+		failures []int
+		want     int64
+	}{
+		{[]int{0, 0}, 100},
+		{[]int{5, 0}, 100},
+		{[]int{6, 0}, 200},
+		{[]int{0, 6}, 100},
+		{[]int{6, 6}, 100},
+	} {
+		for i, n := range test.failures {
+			a.state.Targets[i].Failures = n
+		}
+		if n := a.Select(epoch); n.Behind != test.want || n.Told != 200 || a.Behind() != 100 {
+			t.Errorf("failures %v: got %+v, behind %d, want %d", test.failures, n, a.Behind(), test.want)
+		}
+	}
+}
+
 // moved are records with these changes.
 func moved(t *testing.T, changes ...Change) *record.Generation {
 	t.Helper()

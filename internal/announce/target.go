@@ -16,6 +16,7 @@ const (
 	firstBackOff = time.Minute      // doubled by each failure in a row
 	maxBackOff   = 6 * time.Hour
 	maxDoublings = 9 // more have no room in a Duration
+	maxExcused   = 5 // failures in a row, in half an hour, of a target for which the others are told more than they need
 )
 
 // Change is from when on a change may be told, in Unix seconds, and the path of its page. A cursor is the last one that was told.
