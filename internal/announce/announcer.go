@@ -93,6 +93,7 @@ func (a *Announcer) configure(c Config, now time.Time, loaded *state) {
 	s := &a.state
 	if loaded != nil {
 		*s = *loaded
+		a.documents = nil // another process may have published, and told of, others since
 	}
 	a.config = c
 	s.Key = cmp.Or(c.Key, s.Key)

@@ -185,6 +185,47 @@ func TestPublished(t *testing.T) {
 	}
 }
 
+// TestLeadAgain: a process that leads again does not tell of what it published before another one led.
+func TestLeadAgain(t *testing.T) {
+	now := epoch
+	e := newEngine(t)
+	config := e.config(Ping)
+	file := new(memory)
+	publish := func(a *Announcer, sitemap string) {
+		a.Published(Publication{Complete: true, Documents: map[Kind]string{Ping: sitemap}})
+	}
+	r, _, _ := runner(&now, nil)
+	first := loaded(t, file, config)
+	publish(first, "one")
+	if err := first.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := loaded(t, file, config)
+	for i, step := range []struct {
+		a        *Announcer
+		sitemap  string // "": it has published nothing since
+		requests int
+	}{
+		{second, "two", 1},
+		{first, "", 1},
+		{first, "two", 1},
+		{first, "three", 2},
+	} {
+		now = now.Add(2 * time.Hour)
+		if step.sitemap == "" {
+			if err := step.a.Load(t.Context(), config, true, now); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			publish(step.a, step.sitemap)
+		}
+		step.a.tellAll(t.Context(), r)
+		if e.requests != step.requests {
+			t.Errorf("step %d: %d requests, want %d", i, e.requests, step.requests)
+		}
+	}
+}
+
 // TestSelect: a selection is later than what was told, or is being told, and nothing is told that it may find.
 func TestSelect(t *testing.T) {
 	a := loaded(t, new(memory), publicly(IndexNow))
