@@ -111,8 +111,8 @@ func (s *site) loadAnnouncer(ctx context.Context, isNewer bool) bool {
 	return err == nil
 }
 
-// announcerFailed logs once what keeps the announcer from loading, storing or reading what it needs; nil: it has told all targets
-// what was due.
+// announcerFailed logs once what keeps the announcer from loading, storing or reading what it needs; nil: what came of a request is
+// stored. Less does not end it: else it would be logged again each time that there is something to store.
 func (s *site) announcerFailed(err error) {
 	isTrouble := s.isOwnTrouble(err)
 	s.logger.OnceIf(isTrouble, zap.WarnLevel, "announcements",
@@ -177,7 +177,9 @@ func (s *site) announced(urls int, o announce.Outcome, t announce.Status) {
 	kind := string(t.Kind)
 	protocol := zap.String("protocol", kind)
 	target := zap.String("target", t.URL)
-	s.logger.Lasting(o.Reason, zap.WarnLevel, "announce "+kind+t.URL, "changes were not announced", "changes are announced again",
+	// What follows, such as the body, may be another text each time.
+	problem, _, _ := strings.Cut(o.Reason, ":")
+	s.logger.Lasting(problem, zap.WarnLevel, "announce "+kind+t.URL, "changes were not announced", "changes are announced again",
 		protocol, target, zap.String("reason", o.Reason))
 	result := "failed"
 	switch {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,7 +87,8 @@ func TestAnnounced(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.site("named.example")
 	target := announce.Status{Target: announce.Target{Kind: announce.IndexNow, URL: announce.DefaultEndpoint}}
-	failed := announce.Outcome{Status: 503, Reason: "status 503"}
+	failed := announce.Outcome{Status: 503, Reason: "status 503: it is tried again; response: request 1 failed"}
+	again := announce.Outcome{Status: 503, Reason: "status 503: it is tried again; response: request 2 failed"}
 	refused := announce.Outcome{Status: 422, Reason: "status 422", Refused: true}
 	for i, step := range []struct {
 		outcome                              announce.Outcome
@@ -95,7 +97,7 @@ func TestAnnounced(t *testing.T) {
 	}{
 		{announce.Outcome{Status: 202}, "accepted", 3, 1, 0, 3},
 		{failed, "failed", 3, 1, 1, 3},
-		{failed, "failed", 2, 1, 1, 5},
+		{again, "failed", 2, 1, 1, 5},
 		{announce.Outcome{Status: 200}, "accepted", 2, 2, 1, 5},
 		{failed, "failed", 1, 2, 2, 6},
 		{refused, "refused", 1, 2, 3, 1},
@@ -199,7 +201,7 @@ type unreadable struct{ record.Storage }
 
 func (unreadable) Load(context.Context, string) ([]byte, error) { return nil, fs.ErrPermission }
 
-// TestUnreadAnnouncer: that announcements cannot be loaded is told once, until all targets were told of what is due. No key is made
+// TestUnreadAnnouncer: that announcements cannot be loaded is told once, until what came of a request is stored. No key is made
 // meanwhile.
 func TestUnreadAnnouncer(t *testing.T) {
 	b := newBench(t, func(h *Handler) { h.IndexNow = new(IndexNow) })
@@ -352,4 +354,32 @@ func TestKeyFile(t *testing.T) {
 			t.Errorf("%s: the header is %v", name, w.Header())
 		}
 	}
+}
+
+// TestUnstoredAnnouncer: that announcements cannot be stored is told once, be there something to announce or not.
+func TestUnstoredAnnouncer(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		d := &disk{Storage: record.NewMemory(), fails: func(key string) error {
+			if strings.HasPrefix(key, "announcements/") {
+				return fs.ErrPermission
+			}
+			return nil
+		}}
+		b, s := sharing(t, nil, pings, func(b *bench) {
+			b.app.sharing = storageSetting{}
+			b.app.disk = record.Bounded(d)
+			b.handler.settings.announce.Key = "0123456789abcdef"
+		})
+		_, end := runs(b, s)
+		defer end()
+		time.Sleep(time.Hour)
+		if n := b.logged(announcementsWait); n != 1 {
+			t.Errorf("in an hour, it is told %d times", n)
+		}
+		b.lists("/a", "/b")
+		time.Sleep(4 * time.Hour)
+		if n := b.logged(announcementsWait); n != 1 {
+			t.Errorf("while there is something to announce, it is told %d times", n)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -92,6 +93,7 @@ func (a *Announcer) configure(c Config, now time.Time, loaded *state) {
 	s := &a.state
 	if loaded != nil {
 		*s = *loaded
+		a.documents = nil // another process may have published, and told of, others since
 	}
 	a.config = c
 	s.Key = cmp.Or(c.Key, s.Key)
@@ -141,7 +143,7 @@ func (a *Announcer) Status(now time.Time) (all []Status) {
 	for _, t := range a.state.Targets {
 		s := t.Status
 		if s.Waiting > 0 {
-			s.Next = t.due(now)
+			s.Next = t.due(a.config.Daily, now)
 		}
 		all = append(all, s)
 	}
@@ -153,7 +155,9 @@ func (a *Announcer) Select(now time.Time) indexing.Notices {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.selecting = now.Unix()
-	n := indexing.Notices{Now: a.selecting, IsKnown: a.state.Known, Behind: a.state.behind()}
+	n := indexing.Notices{Now: a.selecting, IsKnown: a.state.Known}
+	// One that always fails must not have all others be told what they need not know.
+	n.Behind = cmp.Or(a.state.behind(maxExcused), a.state.behind(math.MaxInt))
 	for _, t := range a.state.Targets {
 		if t.Kind == IndexNow {
 			n.Told = max(n.Told, t.Told.At, t.Until.At)
@@ -166,12 +170,13 @@ func (a *Announcer) Select(now time.Time) indexing.Notices {
 func (a *Announcer) Behind() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.state.behind()
+	return a.state.behind(math.MaxInt)
 }
 
-func (s *state) behind() (at int64) {
+// behind returns the time up to which all targets were told of pages, but those that failed more often in a row; 0: there are none.
+func (s *state) behind(failures int) (at int64) {
 	for _, t := range s.Targets {
-		if t.Kind == IndexNow {
+		if t.Kind == IndexNow && t.Failures <= failures {
 			at = cmp.Or(min(at, t.Told.At), t.Told.At)
 		}
 	}
@@ -194,6 +199,7 @@ func (a *Announcer) Published(p Publication) {
 	isKnown := a.state.Known && !p.First
 	a.state.Known = isKnown || p.Complete
 	for _, t := range a.state.Targets {
+		t.isCounted = false
 		// All of it is new to everybody, or to a target that is new itself.
 		isNew := !isKnown || t.Told.Path == ""
 		if t.Kind != IndexNow && isNew {

@@ -185,6 +185,47 @@ func TestPublished(t *testing.T) {
 	}
 }
 
+// TestLeadAgain: a process that leads again does not tell of what it published before another one led.
+func TestLeadAgain(t *testing.T) {
+	now := epoch
+	e := newEngine(t)
+	config := e.config(Ping)
+	file := new(memory)
+	publish := func(a *Announcer, sitemap string) {
+		a.Published(Publication{Complete: true, Documents: map[Kind]string{Ping: sitemap}})
+	}
+	r, _, _ := runner(&now, nil)
+	first := loaded(t, file, config)
+	publish(first, "one")
+	if err := first.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := loaded(t, file, config)
+	for i, step := range []struct {
+		a        *Announcer
+		sitemap  string // "": it has published nothing since
+		requests int
+	}{
+		{second, "two", 1},
+		{first, "", 1},
+		{first, "two", 1},
+		{first, "three", 2},
+	} {
+		now = now.Add(2 * time.Hour)
+		if step.sitemap == "" {
+			if err := step.a.Load(t.Context(), config, true, now); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			publish(step.a, step.sitemap)
+		}
+		step.a.tellAll(t.Context(), r)
+		if e.requests != step.requests {
+			t.Errorf("step %d: %d requests, want %d", i, e.requests, step.requests)
+		}
+	}
+}
+
 // TestSelect: a selection is later than what was told, or is being told, and nothing is told that it may find.
 func TestSelect(t *testing.T) {
 	a := loaded(t, new(memory), publicly(IndexNow))
@@ -203,6 +244,32 @@ func TestSelect(t *testing.T) {
 			t.Errorf("got %v, %v, want %d", b.changes, err, want)
 		}
 		a.Published(Publication{})
+	}
+}
+
+// TestSelectFailing: a target that fails for long does not have the others be told more than they need, and is still told all that changed.
+func TestSelectFailing(t *testing.T) {
+	config := publicly(IndexNow)
+	config.Targets = append(config.Targets, Target{IndexNow, DefaultEndpoint})
+	a := loaded(t, new(memory), config)
+	a.state.Targets[0].Told.At = 100
+	a.state.Targets[1].Told.At = 200
+	for _, test := range []struct {
+		failures []int
+		want     int64
+	}{
+		{[]int{0, 0}, 100},
+		{[]int{5, 0}, 100},
+		{[]int{6, 0}, 200},
+		{[]int{0, 6}, 100},
+		{[]int{6, 6}, 100},
+	} {
+		for i, n := range test.failures {
+			a.state.Targets[i].Failures = n
+		}
+		if n := a.Select(epoch); n.Behind != test.want || n.Told != 200 || a.Behind() != 100 {
+			t.Errorf("failures %v: got %+v, behind %d, want %d", test.failures, n, a.Behind(), test.want)
+		}
 	}
 }
 
@@ -279,5 +346,89 @@ func TestTell(t *testing.T) {
 		if s.Waiting != step.waiting || pause != step.pause || e.requests != step.sent || done != step.done || !errors.Is(failed, step.saves) {
 			t.Errorf("step %d: %d wait, pause %s, %d requests, %q, %v, want %+v", i, s.Waiting, pause, e.requests, done, failed, step)
 		}
+	}
+}
+
+// runner is one of a site with some records. It counts how often they are read, and collects the reasons of failures.
+func runner(now *time.Time, records *record.Generation) (r *Runner, reads *int, reasons *[]string) {
+	reads = new(int)
+	reasons = new([]string)
+	return &Runner{
+		Client: NewClient("test", 1),
+		Now:    func() time.Time { return *now },
+		Fetch:  site,
+		Records: func() *record.Generation {
+			*reads++
+			return records
+		},
+		Done:   func(_ int, o Outcome, _ Status) { *reasons = append(*reasons, o.Reason) },
+		Failed: func(error) {},
+	}, reads, reasons
+}
+
+// TestRest: until a target is due, which is on the next day once it was told all of a day's URLs, records are read once for each
+// publication. So what waits is always known.
+func TestRest(t *testing.T) {
+	for name, test := range map[string]struct {
+		daily   int
+		respond http.HandlerFunc
+		waiting int
+		next    time.Duration
+	}{
+		"the day is used up": {1, nil, 1, 12 * time.Hour},
+		"it fails":           {9, reply(503, "", "Retry-After", "7200"), 2, 2*time.Hour + time.Minute},
+		"nothing waits":      {9, nil, 0, 0},
+	} {
+		now := epoch.Add(time.Minute)
+		e := newEngine(t)
+		e.respond = test.respond
+		config := e.config(IndexNow)
+		config.Daily = test.daily
+		a := loaded(t, new(memory), config)
+		r, reads, _ := runner(&now, moved(t, Change{epoch.Unix() + 1, "/a"}, Change{epoch.Unix() + 2, "/b"}))
+		for i := range 3 {
+			a.Published(Publication{Documents: make(map[Kind]string)})
+			for range 3 {
+				pause := a.tellAll(t.Context(), r)
+				if e.requests > 1 || i > 0 && pause != time.Minute {
+					t.Errorf("%s: %d requests, pause %s", name, e.requests, pause)
+				}
+			}
+		}
+		var next time.Time
+		if test.waiting > 0 {
+			next = epoch.Add(test.next)
+		}
+		s := a.Status(now)[0]
+		if *reads != 3 || s.Waiting != test.waiting || !s.Next.Equal(next) {
+			t.Errorf("%s: records are read %d times; %+v", name, *reads, s)
+		}
+		now = now.Add(12 * time.Hour)
+		e.respond = nil
+		a.tellAll(t.Context(), r)
+		if s := a.Status(now)[0]; s.Waiting != 0 || s.Accepted != 2 {
+			t.Errorf("%s: once it is due: %+v", name, s)
+		}
+	}
+}
+
+// TestUnpublished: while a selection goes on for long, what waits for its end is not looked for each second.
+func TestUnpublished(t *testing.T) {
+	now := epoch.Add(time.Minute)
+	e := newEngine(t)
+	config := e.config(IndexNow)
+	config.Daily = DefaultDaily
+	a := loaded(t, new(memory), config)
+	a.Published(Publication{Documents: make(map[Kind]string)})
+	r, _, _ := runner(&now, moved(t, Change{epoch.Unix() + 90, "/a"}))
+	a.Select(now)
+	now = now.Add(time.Hour)
+	if pause := a.tellAll(t.Context(), r); pause != time.Minute || e.requests != 0 {
+		t.Errorf("amid a selection: %d requests, pause %s", e.requests, pause)
+	}
+	a.Published(Publication{Documents: make(map[Kind]string)})
+	a.tellAll(t.Context(), r)
+	if e.requests != 1 {
+		t.Errorf("once it is published: %d requests", e.requests)
 	}
 }

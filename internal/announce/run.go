@@ -2,7 +2,6 @@ package announce
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/record"
@@ -23,7 +22,7 @@ type Runner struct {
 	// Done is called after each request, with the number of its URLs and the status of its target.
 	Done func(urls int, o Outcome, s Status)
 
-	// Failed is called with what failed of reading records or storing cursors; nil: nothing has.
+	// Failed is called with what failed of reading records or storing cursors; nil: what came of a request is stored.
 	Failed func(err error)
 }
 
@@ -56,38 +55,49 @@ func (a *Announcer) tellAll(ctx context.Context, r *Runner) time.Duration {
 	}
 	a.mu.Unlock()
 	pause := time.Minute
-	var failed error
 	for _, t := range targets {
-		next, err := a.tell(ctx, r, t)
-		failed = errors.Join(failed, err)
+		next := a.tell(ctx, r, t)
 		if !next.IsZero() {
 			pause = min(pause, next.Sub(r.Now()))
 		}
 	}
-	r.Failed(failed)
 	return pause
 }
 
 // tell tells a target what is due, and returns when it may be told more; zero: nothing waits.
-func (a *Announcer) tell(ctx context.Context, r *Runner, t *target) (next time.Time, err error) {
+func (a *Announcer) tell(ctx context.Context, r *Runner, t *target) (next time.Time) {
 	now := r.Now()
+	a.mu.Lock()
+	next = t.due(a.config.Daily, now)
+	// Reading all changes takes long: until the target is due, only what is published anew is worth it.
+	isCounted := t.isCounted && next.After(now)
+	if isCounted && t.Waiting == 0 {
+		next = time.Time{}
+	}
+	t.isCounted = true
+	a.mu.Unlock()
+	if isCounted {
+		return next
+	}
 	b, err := a.choose(ctx, r, t, now)
 	if err != nil {
-		return time.Time{}, err
+		r.Failed(err)
+		return time.Time{}
 	}
 	a.mu.Lock()
 	t.Waiting = b.waiting
-	next = t.due(now)
 	n := &notice{t.Target, a.config, b.changes}
 	n.Key = a.state.Key
 	a.mu.Unlock()
 	switch {
 	case b.waiting == 0:
-		return time.Time{}, nil
+		return time.Time{}
 	case next.After(now):
-		return next, nil
+		return next
+	case len(b.changes) == 0 && b.next < now.Unix(): // it waits for the end of a selection
+		return time.Time{}
 	case len(b.changes) == 0:
-		return time.Unix(b.next+1, 0), nil
+		return time.Unix(b.next+1, 0)
 	}
 
 	o := n.checkKeyFile(ctx, r.Fetch)
@@ -98,20 +108,22 @@ func (a *Announcer) tell(ctx context.Context, r *Runner, t *target) (next time.T
 		// It is stored before it is sent, so that a process that is killed sends it again no sooner than it may.
 		err = a.Save(ctx)
 		if err != nil {
-			return time.Time{}, err
+			r.Failed(err)
+			return time.Time{}
 		}
 		o = r.Client.send(ctx, n)
 	}
 	// A request that is stopped, as by a reload, may have been received.
 	if ctx.Err() != nil {
-		return time.Time{}, nil
+		return time.Time{}
 	}
 	a.mu.Lock()
 	t.end(&b, o, r.Now())
 	s := t.Status
 	a.mu.Unlock()
 	r.Done(len(b.changes), o, s)
-	return r.Now(), a.Save(ctx)
+	r.Failed(a.Save(ctx))
+	return r.Now()
 }
 
 // choose chooses what a target can be told now.

@@ -16,6 +16,7 @@ const (
 	firstBackOff = time.Minute      // doubled by each failure in a row
 	maxBackOff   = 6 * time.Hour
 	maxDoublings = 9 // more have no room in a Duration
+	maxExcused   = 5 // failures in a row, in half an hour, of a target for which the others are told more than they need
 )
 
 // Change is from when on a change may be told, in Unix seconds, and the path of its page. A cursor is the last one that was told.
@@ -89,6 +90,8 @@ type target struct {
 	Pause time.Duration `json:"pause,omitempty"` // from Last to the next request
 	Day   int64         `json:"day,omitempty"`   // of the last request whose URLs are not sent again, since 1970
 	Today int           `json:"today,omitempty"` // URLs in such requests on it
+
+	isCounted bool // Waiting is that of what is published
 }
 
 // left is how many URLs the target may be told in a request.
@@ -102,11 +105,16 @@ func (t *target) left(daily int, now time.Time) int {
 func dayOf(at time.Time) int64 { return at.Unix() / 86400 }
 
 // due is when the next request may be made.
-func (t *target) due(now time.Time) time.Time {
+func (t *target) due(daily int, now time.Time) time.Time {
+	due := t.Last.Add(t.Pause)
 	if t.Last.After(now) {
-		return now // the clock was set back
+		due = now // the clock was set back
 	}
-	return t.Last.Add(t.Pause)
+	midnight := time.Unix((dayOf(now)+1)*86400, 0)
+	if t.Kind == IndexNow && t.left(daily, now) == 0 && due.Before(midnight) {
+		return midnight
+	}
+	return due
 }
 
 // begin notes that a batch is sent, which may be received although no response is.

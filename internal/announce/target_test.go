@@ -176,15 +176,26 @@ func TestDaily(t *testing.T) {
 	}
 }
 
-// TestDue: a clock that was set back stops no target.
+// TestDue: a clock that was set back stops no target, and one that was told all of a day's URLs is told more on the next day.
 func TestDue(t *testing.T) {
-	for _, test := range []struct{ last, pause, want time.Duration }{
-		{-time.Minute, time.Hour, 59 * time.Minute},
-		{-time.Hour, time.Minute, -59 * time.Minute},
-		{50 * 365 * day, time.Hour, 0},
+	const midnight = 12 * time.Hour
+	for _, test := range []struct {
+		kind              Kind
+		last, pause, want time.Duration
+		today             int
+	}{
+		{IndexNow, -time.Minute, time.Hour, 59 * time.Minute, 9},
+		{IndexNow, -time.Hour, time.Minute, -59 * time.Minute, 9},
+		{IndexNow, 50 * 365 * day, time.Hour, 0, 9},
+		{IndexNow, -time.Hour, time.Minute, midnight, 10},
+		{IndexNow, 50 * 365 * day, time.Hour, midnight, 10},
+		{IndexNow, -time.Hour, day, 23 * time.Hour, 10},
+		{Ping, -time.Minute, time.Hour, 59 * time.Minute, 10},
 	} {
-		s := target{Status: Status{Last: epoch.Add(test.last)}, Pause: test.pause}
-		if got := s.due(epoch).Sub(epoch); got != test.want {
+		s := target{Status: Status{Target: Target{Kind: test.kind}, Last: epoch.Add(test.last)}, Pause: test.pause}
+		s.Day = dayOf(epoch)
+		s.Today = test.today
+		if got := s.due(10, epoch).Sub(epoch); got != test.want {
 			t.Errorf("%+v: got %s", test, got)
 		}
 	}
