@@ -649,6 +649,36 @@ func TestClaimLacks(t *testing.T) {
 	})
 }
 
+// TestClaimAgain: a call of the storage that fails once is no reason for a process not to lead for an operator.
+func TestClaimAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
+		a.commit("one")
+		a.steps(3)
+		fails := false
+		b := newPlain(t, record.NewMemory(), &hooked{Storage: shared, load: func(key string) error {
+			if fails && strings.Contains(key, "objects") {
+				fails = false
+				return errors.New("a time-out")
+			}
+			return nil
+		}})
+		b.runs()
+		synctest.Wait() // it has polled, and sleeps
+		a.commit("two")
+		if err := a.Push(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fails = true
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := b.Claim(ctx); err != nil || fails {
+			t.Errorf("got %v; a call has failed: %t", err, !fails)
+		}
+	})
+}
+
 // TestWrittenAfterAll: a leader whose write of current fails, but is done, goes on leading.
 func TestWrittenAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

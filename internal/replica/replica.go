@@ -221,6 +221,9 @@ func (n *Node) Step(ctx context.Context) (isChanged bool, err error) {
 	if err == nil && n.role == leads {
 		n.collect(ctx)
 	}
+	if err != nil && n.wanted.Load() {
+		time.AfterFunc(settleFor, n.Wake) // an operator waits for less than a poll
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.err = err
@@ -250,7 +253,7 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 	}
 	quiet := time.Since(n.seenAt) // before a pull, which may take long
 	isChanged, err = n.pullNewer(ctx)
-	isWanted := n.wanted.Swap(false) && err == nil
+	isWanted := err == nil && n.wanted.Swap(false)
 	if isWanted || n.mayClaim(quiet, err == nil) {
 		err = n.claim(ctx)
 	}
