@@ -679,6 +679,35 @@ func TestClaimAgain(t *testing.T) {
 	})
 }
 
+// TestValueAmidPush: a value that is saved amid a push waits for the next one.
+func TestValueAmidPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, shared := record.NewMemory(), record.NewMemory()
+		isPushing := false
+		a := newPlain(t, disk, &hooked{Storage: shared, store: func(key string) error {
+			if isPushing && strings.Contains(key, "objects") {
+				return disk.Store(t.Context(), "value", []byte("after"))
+			}
+			return nil
+		}})
+		a.commit("one")
+		a.steps(3)
+		for i := range 40 { // the value is neither the first nor the last in each
+			isPushing = false
+			_ = disk.Store(t.Context(), "value", fmt.Append(nil, "before", i))
+			a.commit(fmt.Sprint("two", i), "x", "y")
+			isPushing = true
+			if err := a.Push(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			a.steps(1)
+			if got := currentOf(t, shared).Value; got != record.Hash([]byte("after")) {
+				t.Errorf("the value is %s", got)
+			}
+		}
+	})
+}
+
 // TestWrittenAfterAll: a leader whose write of current fails, but is done, goes on leading.
 func TestWrittenAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

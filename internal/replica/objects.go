@@ -39,7 +39,7 @@ func (n *Node) Push(ctx context.Context) error {
 
 // push stores what the storage does not have, and then says that the leader lives, and what is the newest.
 func (n *Node) push(ctx context.Context, has local) error {
-	for name, key := range has.keys {
+	for name := range has.keys {
 		if n.named[name] != "" {
 			continue
 		}
@@ -50,7 +50,7 @@ func (n *Node) push(ctx context.Context, has local) error {
 				return err
 			}
 		}
-		err := n.pushObject(ctx, name, key)
+		err := n.pushObject(ctx, name, has)
 		if err != nil {
 			return fmt.Errorf("pushing %s: %w", name, err)
 		}
@@ -70,9 +70,12 @@ func (n *Node) push(ctx context.Context, has local) error {
 	return nil
 }
 
-// pushObject stores an object that is in the local storage.
-func (n *Node) pushObject(ctx context.Context, name, key string) error {
-	data, err := n.Local.Load(ctx, key)
+// pushObject stores an object that the local storage has.
+func (n *Node) pushObject(ctx context.Context, name string, has local) (err error) {
+	data, isLoaded := has.loaded[name]
+	if !isLoaded {
+		data, err = n.Local.Load(ctx, has.keys[name])
+	}
 	if err != nil {
 		return err
 	}

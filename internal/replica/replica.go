@@ -360,6 +360,7 @@ func (n *Node) Resign(ctx context.Context) error {
 type local struct {
 	manifest, value string            // "": there is none
 	keys            map[string]string // of both, and of what the manifest names
+	loaded          map[string][]byte // both, by name: who saves the value amid a push has it replaced
 }
 
 func (n *Node) local(ctx context.Context) (has local, err error) {
@@ -372,13 +373,16 @@ func (n *Node) local(ctx context.Context) (has local, err error) {
 		return has, err
 	}
 	has.keys = n.keysOf(manifest)
+	has.loaded = make(map[string][]byte)
 	if record.IsManifest(manifest) { // a damaged one is none
 		has.manifest = record.Hash(manifest)
 		has.keys[has.manifest] = n.manifestKey()
+		has.loaded[has.manifest] = manifest
 	}
 	if value != nil {
 		has.value = record.Hash(value)
 		has.keys[has.value] = n.Value
+		has.loaded[has.value] = value
 	}
 	return has, nil
 }
