@@ -733,6 +733,38 @@ func TestWrittenAfterAll(t *testing.T) {
 	})
 }
 
+// TestLostResponses: where writes are done but never seem so, one process leads all the same.
+func TestLostResponses(t *testing.T) {
+	for name, claims := range map[string]bool{"a leader's": false, "a claim's, too": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fails := claims
+				h := &hooked{Storage: record.NewMemory(), store: func(key string) error {
+					if fails && path.Base(key) == currentKey {
+						return errors.New("a time-out")
+					}
+					return nil
+				}}
+				a := newPlain(t, record.NewMemory(), &late{h})
+				b := newPlain(t, record.NewMemory(), h.Storage)
+				a.commit("one")
+				a.steps(3)
+				fails = true
+				for range 100 {
+					_, _ = a.Step(t.Context())
+					if !a.Leads() {
+						t.Fatal("it does not lead")
+					}
+					b.steps(1)
+				}
+				if b.Leads() || b.meta() != `"one"` {
+					t.Errorf("another one leads: %t, and has %s", b.Leads(), b.meta())
+				}
+			})
+		})
+	}
+}
+
 // late is a storage that stores what it then says has failed.
 type late struct{ *hooked }
 

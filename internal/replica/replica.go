@@ -66,12 +66,13 @@ type Node struct {
 	wake       chan struct{} // of size 1
 	wanted     atomic.Bool   // an operator waits for this process to claim the lead
 
-	turn     wait.Slots           // one, of who calls the storages. Only its holder changes what follows
-	beat     uint64               // of the last write of current
-	resigned time.Time            // when this process did last
-	named    map[string]string    // objects that current names, and that the storage has, with their local keys
-	parts    map[string]time.Time // of objects in the storage, by key: when current named them last, or they were found
-	listed   time.Time            // when they were last looked for
+	turn       wait.Slots           // one, of who calls the storages. Only its holder changes what follows
+	beat       uint64               // of the last write of current
+	seeWritten func()               // notes that it is done
+	resigned   time.Time            // when this process did last
+	named      map[string]string    // objects that current names, and that the storage has, with their local keys
+	parts      map[string]time.Time // of objects in the storage, by key: when current named them last, or they were found
+	listed     time.Time            // when they were last looked for
 
 	mu      sync.Mutex // others read the rest
 	role    role
@@ -238,8 +239,12 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	isOwn := c.Node == n.ID // such as one that failed, but was written
-	if !isOwn && c.compare(n.seen) > 0 {
+	isOwn := c.Node == n.ID
+	isNewer := c.compare(n.seen) > 0
+	if isNewer && isOwn && c.Beat == n.beat {
+		n.seeWritten() // the write failed, but is done
+	}
+	if isNewer && !isOwn {
 		hasLed := n.role == leads
 		n.see(c, time.Now(), follows)
 		// The next step pulls, and tells of it: this one may be that of a Push, as of a refresh that is under way.
