@@ -477,6 +477,36 @@ func TestDeletesSlowly(t *testing.T) {
 	})
 }
 
+// TestDeletesInTime: a leader whose storage takes a second to delete something keeps the lead, and deletes all in the end.
+func TestDeletesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var deleted atomic.Int64
+		h := &hooked{Storage: record.NewMemory(), del: func(string) {
+			deleted.Add(1)
+			time.Sleep(time.Second)
+		}}
+		const left = 200
+		for i := range left {
+			_ = h.Store(t.Context(), fmt.Sprintf("site/objects/%d.0", i), []byte("left"))
+		}
+		a := newPlain(t, record.NewMemory(), h)
+		a.commit("one")
+		a.runs()
+		time.Sleep(time.Minute)
+		newPlain(t, record.NewMemory(), h).runs()
+		begun := time.Now()
+		for time.Since(begun) < 3*keepFor {
+			if !a.Leads() {
+				t.Fatalf("after %s, it does not lead", time.Since(begun))
+			}
+			time.Sleep(time.Second)
+		}
+		if got := deleted.Load(); got != left {
+			t.Errorf("%d are deleted, want %d", got, left)
+		}
+	})
+}
+
 // TestResignFails: a process that resigns does not lead any more, whether it can say so or not.
 func TestResignFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

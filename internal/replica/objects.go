@@ -214,7 +214,8 @@ func (n *Node) collect(ctx context.Context) {
 		if isKept {
 			continue
 		}
-		if deleted == atOnce || record.Delete(ctx, n.shared(), part) != nil {
+		isLate := time.Since(n.seenAt) > n.poll()/2 // it is to write current in time
+		if isLate || deleted == atOnce || record.Delete(ctx, n.shared(), part) != nil {
 			return
 		}
 		delete(n.parts, part)
