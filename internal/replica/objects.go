@@ -31,6 +31,7 @@ func (n *Node) Push(ctx context.Context) error {
 		return ErrFollows
 	}
 	_, err := n.step(ctx)
+	n.isUnserved = n.isUnserved || err != nil
 	if err == nil && n.role != leads {
 		return ErrFollows
 	}

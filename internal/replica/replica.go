@@ -69,6 +69,7 @@ type Node struct {
 	turn       wait.Slots           // one, of who calls the storages. Only its holder changes what follows
 	beat       uint64               // of the last write of current
 	seeWritten func()               // notes that it is done
+	isUnserved bool                 // a push has failed: what it was to push may be pushed by now, and is not served
 	resigned   time.Time            // when this process did last
 	named      map[string]string    // objects that current names, and that the storage has, with their local keys
 	parts      map[string]time.Time // of objects in the storage, by key: when current named them last, or they were found
@@ -219,6 +220,10 @@ func (n *Node) Step(ctx context.Context) (isChanged bool, err error) {
 	}
 	defer n.turn.Release()
 	isChanged, err = n.step(ctx)
+	if err == nil {
+		isChanged = isChanged || n.isUnserved
+		n.isUnserved = false
+	}
 	if err == nil && n.role == leads {
 		n.collect(ctx)
 	}
