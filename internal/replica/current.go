@@ -48,7 +48,7 @@ func (n *Node) read(ctx context.Context) (current, error) {
 	if !isMissing && isRecent && n.role == follows {
 		return current{}, errMalformed
 	}
-	n.named = nil // the storage has lost all, or is down: a write tells
+	clear(n.named) // the storage has lost all, or is down: a write tells
 	return current{}, nil
 }
 

@@ -738,6 +738,33 @@ func TestValueAmidPush(t *testing.T) {
 	})
 }
 
+// TestPushGoesOn: a push that fails goes on at the next poll where it was, and the objects it stored are stored once.
+func TestPushGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := record.NewMemory()
+		calls, stored := 0, 0
+		a := newPlain(t, record.NewMemory(), &hooked{Storage: shared, store: func(key string) error {
+			calls++
+			if calls%30 == 0 {
+				return errors.New("a time-out")
+			}
+			if strings.Contains(key, "objects") {
+				stored++
+			}
+			return nil
+		}})
+		var docs []string
+		for i := range 100 {
+			docs = append(docs, fmt.Sprint("document ", i))
+		}
+		a.commit(docs...)
+		a.steps(10)
+		if currentOf(t, shared).Manifest == "" || stored != len(a.named) {
+			t.Errorf("%d objects are stored %d times, as %v", len(a.named), stored, currentOf(t, shared))
+		}
+	})
+}
+
 // TestWrittenAfterAll: a leader whose write of current fails, but is done, goes on leading.
 func TestWrittenAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,7 +40,7 @@ func (n *Node) Push(ctx context.Context) error {
 
 // push stores what the storage does not have, and then says that the leader lives, and what is the newest.
 func (n *Node) push(ctx context.Context, has local) error {
-	for name := range has.keys {
+	for name, key := range has.keys {
 		if n.named[name] != "" {
 			continue
 		}
@@ -55,6 +55,7 @@ func (n *Node) push(ctx context.Context, has local) error {
 		if err != nil {
 			return fmt.Errorf("pushing %s: %w", name, err)
 		}
+		n.named[name] = key // so the next push goes on where this one fails
 	}
 	next := n.seen
 	next.Manifest = has.manifest
@@ -196,7 +197,7 @@ func (n *Node) look(ctx context.Context) error {
 	for object := range n.named { // in no order
 		_, err := n.shared().Load(ctx, n.partKey(object, 0))
 		if errors.Is(err, fs.ErrNotExist) {
-			n.named = nil
+			clear(n.named)
 			return nil
 		}
 		return err

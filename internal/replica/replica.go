@@ -71,7 +71,7 @@ type Node struct {
 	seeWritten func()               // notes that it is done
 	isUnserved bool                 // a push has failed: what it was to push may be pushed by now, and is not served
 	resigned   time.Time            // when this process did last
-	named      map[string]string    // objects that current names, and that the storage has, with their local keys
+	named      map[string]string    // objects that the storage has, and that current names, or will: with their local keys
 	parts      map[string]time.Time // of objects in the storage, by key: when current named them last, or they were found
 	listed     time.Time            // when they were last looked for
 
@@ -110,6 +110,7 @@ func New(o Options) *Node {
 		ID:      fmt.Sprintf("%016x", rand.Uint64()),
 		wake:    make(chan struct{}, 1),
 		turn:    wait.NewSlots(1),
+		named:   make(map[string]string),
 		seenAt:  time.Now(),
 	}
 }
@@ -316,7 +317,7 @@ func (n *Node) claim(ctx context.Context) error {
 	next.Resigned = false
 	// What it knew when it led before may have changed.
 	n.parts = make(map[string]time.Time)
-	n.named = nil
+	n.named = make(map[string]string)
 	if has.manifest == next.Manifest && has.value == next.Value {
 		n.named = has.keys
 	}
