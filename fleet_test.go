@@ -384,6 +384,32 @@ func TestFleetFull(t *testing.T) {
 	})
 }
 
+// TestFleetSaveFirst: what a refresh could not share is served once an announcement that is saved has shared it.
+func TestFleetSaveFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *bench) {
+		shared := record.NewMemory()
+		b, s := sharing(t, shared)
+		lead(t, s)
+		s.run()
+		s.node.Configure(full{shared}, maxPoll)
+		b.lists("/a", "/b")
+		s.run()
+		s.node.Configure(s.shared, maxPoll)
+		err := pushedFile{persistFile(s), s.state}.Save(t.Context(), func() ([]byte, error) { return []byte("{}"), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := follower{site: s, refreshes: true}
+		f.poll(t.Context())
+		_, other := sharing(t, shared)
+		g := follower{site: other}
+		g.poll(t.Context())
+		if x, y := pagesOf(s.published().snapshot), pagesOf(other.published().snapshot); x != 2 || y != 2 {
+			t.Errorf("the leader serves %d pages, others %d", x, y)
+		}
+	})
+}
+
 // TestFleetHangs: where a refresh is at the same stage for ten minutes or intervals, another process leads.
 func TestFleetHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *bench) {

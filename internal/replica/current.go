@@ -48,7 +48,7 @@ func (n *Node) read(ctx context.Context) (current, error) {
 	if !isMissing && isRecent && n.role == follows {
 		return current{}, errMalformed
 	}
-	n.named = nil // the storage has lost all, or is down: a write tells
+	clear(n.named) // the storage has lost all, or is down: a write tells
 	return current{}, nil
 }
 
@@ -58,10 +58,11 @@ func (n *Node) write(ctx context.Context, next current, becomes role) error {
 	n.beat++ // also after a write that has failed, which may be done yet
 	next.Beat = n.beat
 	next.Poll = n.poll()
+	n.seeWritten = func() { n.see(next, begun, becomes) }
 	data, _ := json.Marshal(next) // which has no field that fails
 	err := n.shared().Store(ctx, path.Join(n.Prefix, currentKey), data)
 	if err == nil {
-		n.see(next, begun, becomes)
+		n.seeWritten()
 	}
 	return err
 }

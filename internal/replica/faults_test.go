@@ -477,6 +477,36 @@ func TestDeletesSlowly(t *testing.T) {
 	})
 }
 
+// TestDeletesInTime: a leader whose storage takes a second to delete something keeps the lead, and deletes all in the end.
+func TestDeletesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var deleted atomic.Int64
+		h := &hooked{Storage: record.NewMemory(), del: func(string) {
+			deleted.Add(1)
+			time.Sleep(time.Second)
+		}}
+		const left = 200
+		for i := range left {
+			_ = h.Store(t.Context(), fmt.Sprintf("site/objects/%d.0", i), []byte("left"))
+		}
+		a := newPlain(t, record.NewMemory(), h)
+		a.commit("one")
+		a.runs()
+		time.Sleep(time.Minute)
+		newPlain(t, record.NewMemory(), h).runs()
+		begun := time.Now()
+		for time.Since(begun) < 3*keepFor {
+			if !a.Leads() {
+				t.Fatalf("after %s, it does not lead", time.Since(begun))
+			}
+			time.Sleep(time.Second)
+		}
+		if got := deleted.Load(); got != left {
+			t.Errorf("%d are deleted, want %d", got, left)
+		}
+	})
+}
+
 // TestResignFails: a process that resigns does not lead any more, whether it can say so or not.
 func TestResignFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -649,6 +679,92 @@ func TestClaimLacks(t *testing.T) {
 	})
 }
 
+// TestClaimAgain: a call of the storage that fails once is no reason for a process not to lead for an operator.
+func TestClaimAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := record.NewMemory()
+		a := newPlain(t, record.NewMemory(), shared)
+		a.commit("one")
+		a.steps(3)
+		fails := false
+		b := newPlain(t, record.NewMemory(), &hooked{Storage: shared, load: func(key string) error {
+			if fails && strings.Contains(key, "objects") {
+				fails = false
+				return errors.New("a time-out")
+			}
+			return nil
+		}})
+		b.runs()
+		synctest.Wait() // it has polled, and sleeps
+		a.commit("two")
+		if err := a.Push(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fails = true
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := b.Claim(ctx); err != nil || fails {
+			t.Errorf("got %v; a call has failed: %t", err, !fails)
+		}
+	})
+}
+
+// TestValueAmidPush: a value that is saved amid a push waits for the next one.
+func TestValueAmidPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, shared := record.NewMemory(), record.NewMemory()
+		isPushing := false
+		a := newPlain(t, disk, &hooked{Storage: shared, store: func(key string) error {
+			if isPushing && strings.Contains(key, "objects") {
+				return disk.Store(t.Context(), "value", []byte("after"))
+			}
+			return nil
+		}})
+		a.commit("one")
+		a.steps(3)
+		for i := range 40 { // the value is neither the first nor the last in each
+			isPushing = false
+			_ = disk.Store(t.Context(), "value", fmt.Append(nil, "before", i))
+			a.commit(fmt.Sprint("two", i), "x", "y")
+			isPushing = true
+			if err := a.Push(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			a.steps(1)
+			if got := currentOf(t, shared).Value; got != record.Hash([]byte("after")) {
+				t.Errorf("the value is %s", got)
+			}
+		}
+	})
+}
+
+// TestPushGoesOn: a push that fails goes on at the next poll where it was, and the objects it stored are stored once.
+func TestPushGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := record.NewMemory()
+		calls, stored := 0, 0
+		a := newPlain(t, record.NewMemory(), &hooked{Storage: shared, store: func(key string) error {
+			calls++
+			if calls%30 == 0 {
+				return errors.New("a time-out")
+			}
+			if strings.Contains(key, "objects") {
+				stored++
+			}
+			return nil
+		}})
+		var docs []string
+		for i := range 100 {
+			docs = append(docs, fmt.Sprint("document ", i))
+		}
+		a.commit(docs...)
+		a.steps(10)
+		if currentOf(t, shared).Manifest == "" || stored != len(a.named) {
+			t.Errorf("%d objects are stored %d times, as %v", len(a.named), stored, currentOf(t, shared))
+		}
+	})
+}
+
 // TestWrittenAfterAll: a leader whose write of current fails, but is done, goes on leading.
 func TestWrittenAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -672,6 +788,38 @@ func TestWrittenAfterAll(t *testing.T) {
 			t.Error("it does not lead any more")
 		}
 	})
+}
+
+// TestLostResponses: where writes are done but never seem so, one process leads all the same.
+func TestLostResponses(t *testing.T) {
+	for name, claims := range map[string]bool{"a leader's": false, "a claim's, too": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fails := claims
+				h := &hooked{Storage: record.NewMemory(), store: func(key string) error {
+					if fails && path.Base(key) == currentKey {
+						return errors.New("a time-out")
+					}
+					return nil
+				}}
+				a := newPlain(t, record.NewMemory(), &late{h})
+				b := newPlain(t, record.NewMemory(), h.Storage)
+				a.commit("one")
+				a.steps(3)
+				fails = true
+				for range 100 {
+					_, _ = a.Step(t.Context())
+					if !a.Leads() {
+						t.Fatal("it does not lead")
+					}
+					b.steps(1)
+				}
+				if b.Leads() || b.meta() != `"one"` {
+					t.Errorf("another one leads: %t, and has %s", b.Leads(), b.meta())
+				}
+			})
+		})
+	}
 }
 
 // late is a storage that stores what it then says has failed.

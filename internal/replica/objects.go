@@ -31,6 +31,7 @@ func (n *Node) Push(ctx context.Context) error {
 		return ErrFollows
 	}
 	_, err := n.step(ctx)
+	n.isUnserved = n.isUnserved || err != nil
 	if err == nil && n.role != leads {
 		return ErrFollows
 	}
@@ -50,10 +51,11 @@ func (n *Node) push(ctx context.Context, has local) error {
 				return err
 			}
 		}
-		err := n.pushObject(ctx, name, key)
+		err := n.pushObject(ctx, name, has)
 		if err != nil {
 			return fmt.Errorf("pushing %s: %w", name, err)
 		}
+		n.named[name] = key // so the next push goes on where this one fails
 	}
 	next := n.seen
 	next.Manifest = has.manifest
@@ -70,9 +72,12 @@ func (n *Node) push(ctx context.Context, has local) error {
 	return nil
 }
 
-// pushObject stores an object that is in the local storage.
-func (n *Node) pushObject(ctx context.Context, name, key string) error {
-	data, err := n.Local.Load(ctx, key)
+// pushObject stores an object that the local storage has.
+func (n *Node) pushObject(ctx context.Context, name string, has local) (err error) {
+	data, isLoaded := has.loaded[name]
+	if !isLoaded {
+		data, err = n.Local.Load(ctx, has.keys[name])
+	}
 	if err != nil {
 		return err
 	}
@@ -192,7 +197,7 @@ func (n *Node) look(ctx context.Context) error {
 	for object := range n.named { // in no order
 		_, err := n.shared().Load(ctx, n.partKey(object, 0))
 		if errors.Is(err, fs.ErrNotExist) {
-			n.named = nil
+			clear(n.named)
 			return nil
 		}
 		return err
@@ -211,7 +216,8 @@ func (n *Node) collect(ctx context.Context) {
 		if isKept {
 			continue
 		}
-		if deleted == atOnce || record.Delete(ctx, n.shared(), part) != nil {
+		isLate := time.Since(n.seenAt) > n.poll()/2 // it is to write current in time
+		if isLate || deleted == atOnce || record.Delete(ctx, n.shared(), part) != nil {
 			return
 		}
 		delete(n.parts, part)

@@ -66,12 +66,14 @@ type Node struct {
 	wake       chan struct{} // of size 1
 	wanted     atomic.Bool   // an operator waits for this process to claim the lead
 
-	turn     wait.Slots           // one, of who calls the storages. Only its holder changes what follows
-	beat     uint64               // of the last write of current
-	resigned time.Time            // when this process did last
-	named    map[string]string    // objects that current names, and that the storage has, with their local keys
-	parts    map[string]time.Time // of objects in the storage, by key: when current named them last, or they were found
-	listed   time.Time            // when they were last looked for
+	turn       wait.Slots           // one, of who calls the storages. Only its holder changes what follows
+	beat       uint64               // of the last write of current
+	seeWritten func()               // notes that it is done
+	isUnserved bool                 // a push has failed: what it was to push may be pushed by now, and is not served
+	resigned   time.Time            // when this process did last
+	named      map[string]string    // objects that the storage has, and that current names, or will: with their local keys
+	parts      map[string]time.Time // of objects in the storage, by key: when current named them last, or they were found
+	listed     time.Time            // when they were last looked for
 
 	mu      sync.Mutex // others read the rest
 	role    role
@@ -108,6 +110,7 @@ func New(o Options) *Node {
 		ID:      fmt.Sprintf("%016x", rand.Uint64()),
 		wake:    make(chan struct{}, 1),
 		turn:    wait.NewSlots(1),
+		named:   make(map[string]string),
 		seenAt:  time.Now(),
 	}
 }
@@ -218,8 +221,15 @@ func (n *Node) Step(ctx context.Context) (isChanged bool, err error) {
 	}
 	defer n.turn.Release()
 	isChanged, err = n.step(ctx)
+	if err == nil {
+		isChanged = isChanged || n.isUnserved
+		n.isUnserved = false
+	}
 	if err == nil && n.role == leads {
 		n.collect(ctx)
+	}
+	if err != nil && n.wanted.Load() {
+		time.AfterFunc(settleFor, n.Wake) // an operator waits for less than a poll
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -235,8 +245,12 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	isOwn := c.Node == n.ID // such as one that failed, but was written
-	if !isOwn && c.compare(n.seen) > 0 {
+	isOwn := c.Node == n.ID
+	isNewer := c.compare(n.seen) > 0
+	if isNewer && isOwn && c.Beat == n.beat {
+		n.seeWritten() // the write failed, but is done
+	}
+	if isNewer && !isOwn {
 		hasLed := n.role == leads
 		n.see(c, time.Now(), follows)
 		// The next step pulls, and tells of it: this one may be that of a Push, as of a refresh that is under way.
@@ -250,7 +264,7 @@ func (n *Node) step(ctx context.Context) (isChanged bool, err error) {
 	}
 	quiet := time.Since(n.seenAt) // before a pull, which may take long
 	isChanged, err = n.pullNewer(ctx)
-	isWanted := n.wanted.Swap(false) && err == nil
+	isWanted := err == nil && n.wanted.Swap(false)
 	if isWanted || n.mayClaim(quiet, err == nil) {
 		err = n.claim(ctx)
 	}
@@ -303,7 +317,7 @@ func (n *Node) claim(ctx context.Context) error {
 	next.Resigned = false
 	// What it knew when it led before may have changed.
 	n.parts = make(map[string]time.Time)
-	n.named = nil
+	n.named = make(map[string]string)
 	if has.manifest == next.Manifest && has.value == next.Value {
 		n.named = has.keys
 	}
@@ -357,6 +371,7 @@ func (n *Node) Resign(ctx context.Context) error {
 type local struct {
 	manifest, value string            // "": there is none
 	keys            map[string]string // of both, and of what the manifest names
+	loaded          map[string][]byte // both, by name: who saves the value amid a push has it replaced
 }
 
 func (n *Node) local(ctx context.Context) (has local, err error) {
@@ -369,13 +384,16 @@ func (n *Node) local(ctx context.Context) (has local, err error) {
 		return has, err
 	}
 	has.keys = n.keysOf(manifest)
+	has.loaded = make(map[string][]byte)
 	if record.IsManifest(manifest) { // a damaged one is none
 		has.manifest = record.Hash(manifest)
 		has.keys[has.manifest] = n.manifestKey()
+		has.loaded[has.manifest] = manifest
 	}
 	if value != nil {
 		has.value = record.Hash(value)
 		has.keys[has.value] = n.Value
+		has.loaded[has.value] = value
 	}
 	return has, nil
 }
