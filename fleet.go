@@ -33,7 +33,6 @@ const (
 	maxVisited      = 30 << 10               // bytes of visits that the leader is told
 	maxSignaled     = 10 << 10               // bytes of signals
 	maxSignals      = 100                    // that are kept for it
-	tellsWriteFor   = 2 * maxPoll            // the leader, which polls once meanwhile at least
 	startsFor       = time.Minute            // in which what is not up yet is no reason for another process to lead
 )
 
@@ -49,7 +48,7 @@ type fleetState struct {
 	asked   atomic.Int64                 // when it was last polled for a name that is not known here, in the same
 	told    atomic.Uint64                // digest of what the leader was told last
 	signals visits.Visited               // paths of pages that may have changed, or are gone
-	written atomic.Int64                 // when a follower was last to look at what was saved, in Unix seconds
+	written atomic.Bool                  // the leader is to look at what was saved
 }
 
 // shares reports whether other processes share a site.
@@ -200,7 +199,7 @@ func (f *follower) poll(ctx context.Context) {
 	switch {
 	case err != nil:
 	case leads:
-		f.hearFollowers(ctx)
+		f.hearWrites(ctx)
 	default:
 		f.tellLeader(ctx)
 	}
@@ -403,23 +402,21 @@ func (f pushedFile) Save(ctx context.Context, encode func() ([]byte, error)) err
 type visitors struct {
 	Visited map[string]int64 `json:"visited,omitempty"` // paths, with the Unix second of the last visit
 	Signals map[string]int64 `json:"signals,omitempty"` // paths of pages that may have changed, or are gone
-	Written int64            `json:"written,omitempty"` // when something may have been saved, if that was just now
 }
 
 // tellLeader tells the leader which pages visitors of this process have requested that only visits name, and which ones they found
 // changed: it alone refreshes the site. Other paths, which may hold secrets, are not written.
 func (s *site) tellLeader(ctx context.Context) {
-	now := s.app.now()
-	since := now.Add(-2 * s.handler.settings.interval).Unix()
+	if s.state.fleet.written.Swap(false) && s.node.TellWrite(ctx) != nil {
+		s.state.fleet.written.Store(true)
+	}
+	since := s.app.now().Add(-2 * s.handler.settings.interval).Unix()
 	d := s.handler.discovery
 	isUnlinked := func(path string, _ int64) bool { return d != nil && d.unlinked.Match(path) }
 	isRecent := func(_ string, at int64) bool { return at >= since }
 	v := visitors{
 		Visited: s.state.visited.Newest(maxVisited, isUnlinked),
 		Signals: s.state.fleet.signals.Newest(maxSignaled, isRecent),
-	}
-	if at := s.state.fleet.written.Load(); at >= now.Add(-tellsWriteFor).Unix() {
-		v.Written = at
 	}
 	data, _ := json.Marshal(v) // of strings and numbers: there are no errors
 	digest := digestOf(string(data))
@@ -431,8 +428,11 @@ func (s *site) tellLeader(ctx context.Context) {
 	}
 }
 
-// hearFollowers takes what other processes have told. What they name of writes is not told, as it may hold secrets.
+// hearFollowers takes what other processes have told.
 func (s *site) hearFollowers(ctx context.Context) {
+	if s.node == nil || s.handler.discovery == nil || !s.node.Leads() {
+		return
+	}
 	err := s.node.Told(ctx, func(data []byte) {
 		var v visitors
 		_ = json.Unmarshal(data, &v) // what is damaged tells nothing
@@ -442,9 +442,14 @@ func (s *site) hearFollowers(ctx context.Context) {
 		for path, at := range v.Signals {
 			s.Note(path, at, true)
 		}
-		if v.Written != 0 {
-			s.noteWrite(crawl.Write{}, s.app.now()) // by this clock
-		}
 	})
 	s.logger.OnceIf(err != nil, zap.WarnLevel, "told", "cannot read what visitors of other nodes requested", zap.Error(err))
+}
+
+// hearWrites has the site looked at where something may have been saved by way of another process. What was is not told: it may be
+// a secret.
+func (s *site) hearWrites(ctx context.Context) {
+	if s.node.HearsWrite(ctx) {
+		s.noteWrite(crawl.Write{}, s.app.now())
+	}
 }

@@ -65,6 +65,7 @@ func (s *site) refresh(ctx context.Context, demanded bool) report.Refresh {
 	if !s.mayRefresh() {
 		return ended(outcome.Followed)
 	}
+	s.hearFollowers(ctx)
 	return s.runStages(ctx, records, demanded)
 }
 

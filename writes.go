@@ -46,7 +46,7 @@ func (s *site) beginLook() {
 	case look == nil:
 		return
 	case !s.mayRefresh():
-		s.state.fleet.written.Store(look.Written)
+		s.state.fleet.written.Store(true)
 		s.node.Wake()
 		return
 	}

@@ -2,12 +2,16 @@ package replica
 
 import (
 	"context"
+	"crypto/rand"
 	"path"
 
 	"github.com/seed3295b519/caddy-sitemap/internal/record"
 )
 
-const toldFolder = "told"
+const (
+	toldFolder = "told"
+	writtenKey = "written"
+)
 
 // Tell stores what only this process knows, such as of its visitors, for the leader.
 func (n *Node) Tell(ctx context.Context, data []byte) error {
@@ -36,4 +40,19 @@ func (n *Node) Told(ctx context.Context, yield func(data []byte)) error {
 		yield(data)
 	}
 	return nil
+}
+
+// TellWrite tells the leader that something may have been saved.
+func (n *Node) TellWrite(ctx context.Context) error {
+	return n.shared().Store(ctx, path.Join(n.Prefix, writtenKey), []byte(rand.Text()))
+}
+
+// HearsWrite reports whether another process has told of a write since the last call. It is for one goroutine.
+func (n *Node) HearsWrite(ctx context.Context) bool {
+	data, err := n.shared().Load(ctx, path.Join(n.Prefix, writtenKey))
+	if err != nil || string(data) == n.written {
+		return false
+	}
+	n.written = string(data)
+	return true
 }
