@@ -13,7 +13,7 @@ const (
 	mostWrites = 60 // requests that are saved up for writes, or what the rate allows in half a minute
 	lookAtOnce = 10 // pages in a crawl, after which dates are decided: enough to tell a correction from another template
 	lookEvery  = 1  // seconds between two parts of a look
-	lookFor    = 20 // seconds that a look takes, which leaves something for the next one
+	lookFor    = 20 // seconds that a look takes
 )
 
 // Look is what is looked at after writes, a part in each crawl.
@@ -21,7 +21,8 @@ type Look struct {
 	Written int64    // when the last write ended, in Unix seconds
 	Paths   []string // which the writes name: perhaps pages
 	Begun   int64    // in the same
-	isOver  bool     // all pages were looked at
+	isPart  bool     // a part of it was taken
+	isOver  bool     // all pages were looked at, or the rest of the budget is for the next look
 }
 
 // IsOn reports whether there may be pages to look at; nil: there was no write.
@@ -45,7 +46,13 @@ func (r *Run) look(ctx context.Context) error {
 		return nil
 	}
 	r.hasLooked = true
-	most := min(int(r.c.o.Limiter.writes.Tokens()), lookAtOnce)
+	budget := int(r.c.o.Limiter.writes.Tokens())
+	if r.p.Look.isPart && budget < mostWrites/2 {
+		r.p.Look.isOver = true
+		return nil
+	}
+	r.p.Look.isPart = true
+	most := min(budget, lookAtOnce)
 	var first []record.Record
 	for i := range r.gen.Chunks() {
 		records, err := r.load(ctx, i)
