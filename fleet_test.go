@@ -202,7 +202,7 @@ func TestFleetWrites(t *testing.T) {
 		if n := first.state.writes.Counts(first.app.now()).Looks; n != 1 || looks != 1 {
 			t.Errorf("%d looks by one write", n)
 		}
-		if c := second.state.writes.Counts(second.app.now()); c.Changes != 1 {
+		if c := second.state.writes.Counts(second.app.now()); c.Writes != 1 || c.Looks != 1 {
 			t.Errorf("the counts of the other one: %+v", c)
 		}
 	})

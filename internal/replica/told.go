@@ -42,12 +42,13 @@ func (n *Node) Told(ctx context.Context, yield func(data []byte)) error {
 	return nil
 }
 
-// TellWrite tells the leader that something may have been saved.
+// TellWrite tells the leader that something may have been saved. It is for one goroutine, with HearsWrite.
 func (n *Node) TellWrite(ctx context.Context) error {
-	return n.shared().Store(ctx, path.Join(n.Prefix, writtenKey), []byte(rand.Text()))
+	n.written = rand.Text()
+	return n.shared().Store(ctx, path.Join(n.Prefix, writtenKey), []byte(n.written))
 }
 
-// HearsWrite reports whether another process has told of a write since the last call. It is for one goroutine.
+// HearsWrite reports whether another process has told of a write since the last call.
 func (n *Node) HearsWrite(ctx context.Context) bool {
 	data, err := n.shared().Load(ctx, path.Join(n.Prefix, writtenKey))
 	if err != nil || string(data) == n.written {
