@@ -152,8 +152,7 @@ func (r *Refresh) beginOwn() {
 
 // mayBeSaved reports whether the site's own sitemaps are read again because of a write: where they are few.
 func (s *site) mayBeSaved(own *ownList) bool {
-	isBefore := s.look != nil && own.begun.Unix() <= s.look.Written
-	if !isBefore || !own.isMade || own.opened > ownAtOnce {
+	if !s.look.IsSince(own.begun) || !own.isMade || own.opened > ownAtOnce {
 		return false
 	}
 	s.handler.limiter.PayForWrites(own.opened)

@@ -126,8 +126,7 @@ func (s *site) paceProbe(ctx context.Context, of schedule.Rank) {
 // that is made is requested once an interval. On demand, the next slice of a crawl does.
 func (s *site) goesOnWith(probed *probeResult, at time.Time) bool {
 	isRecent := at.Sub(s.probedAt).Abs() < s.handler.settings.interval
-	isOfBefore := s.look != nil && s.probedAt.Unix() <= s.look.Written
-	if !isRecent || isOfBefore || probed.blocked != "" {
+	if !isRecent || s.look.IsSince(s.probedAt) || probed.blocked != "" {
 		return false
 	}
 	if s.onDemand {

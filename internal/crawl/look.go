@@ -28,6 +28,12 @@ type Look struct {
 // IsOn reports whether there may be pages to look at; nil: there was no write.
 func (l *Look) IsOn(now int64) bool { return l != nil && !l.isOver && now-l.Begun <= lookFor }
 
+// IsSince reports whether something was saved since a time; nil: there was no write.
+func (l *Look) IsSince(at time.Time) bool { return l != nil && at.Unix() <= l.Written }
+
+// names reports whether a write has named a page.
+func (l *Look) names(rec *record.Record) bool { return slices.Contains(l.Paths, rec.Path) }
+
 // LookDue is when a look may begin, by the budget of writes; zero: at once.
 func (l *Limiter) LookDue() (due time.Time) {
 	r := l.writes.Reserve()
@@ -64,8 +70,7 @@ func (r *Run) look(ctx context.Context) error {
 			if rec.Cause == record.ByWrite && r.wanted(&rec) {
 				return nil
 			}
-			isNamed := slices.Contains(r.p.Look.Paths, rec.Path)
-			if r.isLookedAt(&rec) && (isNamed || most == lookAtOnce) {
+			if r.isLookedAt(&rec) && (most == lookAtOnce || r.p.Look.names(&rec)) {
 				first = append(first, rec)
 			}
 		}
@@ -86,7 +91,7 @@ func (r *Run) isLookedAt(rec *record.Record) bool {
 		return false
 	}
 	isPage := rec.Status == 200 && rec.Failing == 0
-	return isPage || slices.Contains(r.p.Look.Paths, rec.Path)
+	return isPage || r.p.Look.names(rec)
 }
 
 // compareLooked orders pages by which are looked at first. Of those that are as deep, new ones are corrected more often.
@@ -96,7 +101,7 @@ func (r *Run) compareLooked(a, b record.Record) int {
 
 // lookOrder says which pages come first: what the writes name, then lists, then others by depth.
 func (r *Run) lookOrder(rec *record.Record) int {
-	if slices.Contains(r.p.Look.Paths, rec.Path) {
+	if r.p.Look.names(rec) {
 		return -2
 	}
 	if HubInterval(scoreOf(rec)) != 0 {
