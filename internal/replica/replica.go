@@ -65,7 +65,7 @@ type Node struct {
 	configured atomic.Pointer[configuration]
 	wake       chan struct{} // of size 1
 	wanted     atomic.Bool   // an operator waits for this process to claim the lead
-	written    string        // of the last write that this process has told, or heard of
+	written    atomic.Value  // string: of the last write that this process has told, or heard of
 
 	turn       wait.Slots           // one, of who calls the storages. Only its holder changes what follows
 	beat       uint64               // of the last write of current

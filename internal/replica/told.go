@@ -42,18 +42,16 @@ func (n *Node) Told(ctx context.Context, yield func(data []byte)) error {
 	return nil
 }
 
-// TellWrite tells the leader that something may have been saved. It is for one goroutine, with HearsWrite.
+// TellWrite tells the leader that something may have been saved. HearsWrite does not hear it.
 func (n *Node) TellWrite(ctx context.Context) error {
-	n.written = rand.Text()
-	return n.shared().Store(ctx, path.Join(n.Prefix, writtenKey), []byte(n.written))
+	id := rand.Text()
+	n.written.Store(id)
+	return n.shared().Store(ctx, path.Join(n.Prefix, writtenKey), []byte(id))
 }
 
 // HearsWrite reports whether another process has told of a write since the last call.
 func (n *Node) HearsWrite(ctx context.Context) bool {
 	data, err := n.shared().Load(ctx, path.Join(n.Prefix, writtenKey))
-	if err != nil || string(data) == n.written {
-		return false
-	}
-	n.written = string(data)
-	return true
+	// Around a reload, two configurations may poll.
+	return err == nil && n.written.Swap(string(data)) != string(data)
 }
